@@ -1,0 +1,374 @@
+#include "attention/attend.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 5 };     /* states alive at once: three tree levels, a lane, a chunk */
+
+/* Partial softmax of a block of rows: the weighted values, their sum of
+ * weights and the largest score.  sum 0 means: no position yet. */
+struct state {
+    float *values;              /* [ATTEND_ROWS][width] */
+    float sum[ATTEND_ROWS];
+    float max[ATTEND_ROWS];
+};
+
+/* A block of query rows of one group over one sequence. */
+struct work {
+    const struct attend_job *job;
+    const struct attend_group *group;
+    const struct cache_view *view;
+    const float *queries;       /* [n_rows][query_width] */
+    int n_rows;
+    int limit[ATTEND_ROWS];     /* positions row r may see: [0, limit) */
+    int n_positions;            /* the largest limit */
+    float *scores;              /* [ATTEND_ROWS][ATTEND_CHUNK] */
+    float *tile;                /* [block_size][tile_width]: rows as floats, when the cache has other types */
+    float *keys;                /* [block_size][query_width]: decompressed keys */
+    struct state states[MAX_DEPTH];
+};
+
+static int own_value_columns(const struct attend_group *g)
+{
+    return g->value_begin != g->key_begin[0] || g->value_width > g->key_width[0];
+}
+
+static int tile_width(const struct attend_group *g)
+{
+    int width = own_value_columns(g) ? g->value_width : 0;
+    for (int s = 0; s < g->n_key_segments; s++)
+        width += g->key_width[s];
+    return width;
+}
+
+static size_t padded(size_t n)
+{
+    return (n + 15) & ~(size_t)15;
+}
+
+size_t attend_scratch_floats(const struct attend_group *groups, int n_groups)
+{
+    size_t most = 0;
+    for (int i = 0; i < n_groups; i++) {
+        const struct attend_group *g = &groups[i];
+        size_t floats = padded((size_t)ATTEND_ROWS * ATTEND_CHUNK)
+                      + padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)tile_width(g))
+                      + padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)g->query_width)
+                      + MAX_DEPTH * padded((size_t)ATTEND_ROWS * (size_t)g->value_width);
+        most = floats > most ? floats : most;
+    }
+    return most;
+}
+
+/* ---- cached rows as floats ---- */
+
+/* Columns [begin, begin + width) of a row into out. */
+static void widen_columns(const struct work *w, const char *row, int begin, int width, float *out)
+{
+    const struct cache_layout *layout = w->view->layout;
+    const struct kernels *k = w->job->kernels;
+    if (layout->type == CACHE_BF16) {
+        k->widen_bf16(out, (const uint16_t *)(const void *)row + begin, width);
+        return;
+    }
+    for (int s = 0; s < layout->n_segments; s++) {
+        int from = layout->segment_begin[s] > begin ? layout->segment_begin[s] : begin;
+        int to = layout->segment_begin[s + 1] < begin + width ? layout->segment_begin[s + 1] : begin + width;
+        if (from >= to)
+            continue;
+        float scale;
+        memcpy(&scale, row + layout->scales_offset + (size_t)s * 4, 4);
+        k->widen_int8(out + (from - begin), (const int8_t *)row + from, scale, to - from);
+    }
+}
+
+/* Where the columns of n rows, from `position` in one block, are as floats. */
+struct columns {
+    const float *key[2];
+    const float *value;
+    size_t stride;
+};
+
+static struct columns float_columns(const struct work *w, int position, int n)
+{
+    const struct attend_group *g = w->group;
+    const char *rows = cache_view_row(w->view, position);
+    size_t row_bytes = w->view->layout->row_bytes;
+    struct columns c = { 0 };
+    if (w->view->layout->type == CACHE_F32) {
+        const float *first = (const float *)(const void *)rows;
+        for (int s = 0; s < g->n_key_segments; s++)
+            c.key[s] = first + g->key_begin[s];
+        c.value = first + g->value_begin;
+        c.stride = row_bytes / 4;
+        return c;
+    }
+    c.stride = (size_t)tile_width(g);
+    for (int r = 0; r < n; r++) {
+        float *out = w->tile + (size_t)r * c.stride;
+        for (int s = 0; s < g->n_key_segments; s++) {
+            widen_columns(w, rows + (size_t)r * row_bytes, g->key_begin[s], g->key_width[s], out);
+            out += g->key_width[s];
+        }
+        if (own_value_columns(g))
+            widen_columns(w, rows + (size_t)r * row_bytes, g->value_begin, g->value_width, out);
+    }
+    c.key[0] = w->tile;
+    c.key[1] = w->tile + g->key_width[0];
+    c.value = own_value_columns(g) ? w->tile + (c.stride - (size_t)g->value_width) : w->tile;
+    return c;
+}
+
+/* ---- one chunk ---- */
+
+static void score_keys(const struct work *w, const struct columns *c, int position, int n, float *scores)
+{
+    const struct attend_group *g = w->group;
+    struct score_block b = {
+        .queries = w->queries, .query_stride = (size_t)g->query_width, .n_rows = w->n_rows,
+        .scores = scores, .score_stride = ATTEND_CHUNK, .n_keys = n,
+    };
+    if (g->decompress != NULL) {
+        linear_apply(g->decompress, w->job->kernels, c->key[0], c->stride, n, w->keys,
+                     (size_t)g->query_width, 0);
+        for (int s = 0; s < n; s++)
+            rope_apply(g->rope, w->keys + (size_t)s * (size_t)g->query_width, position + s);
+        b.keys = w->keys;
+        b.key_stride = (size_t)g->query_width;
+        b.width = g->query_width;
+        w->job->kernels->score(&b);
+        return;
+    }
+    b.key_stride = c->stride;
+    for (int s = 0; s < g->n_key_segments; s++) {
+        b.keys = c->key[s];
+        b.width = g->key_width[s];
+        w->job->kernels->score(&b);
+        b.queries += g->key_width[s];
+        b.accumulate = 1;
+    }
+}
+
+/* Length of the run that starts at `from`: to the end of its cache block or of
+ * the chunk. */
+static int run_length(const struct work *w, int from, int end)
+{
+    int block_size = w->view->layout->block_size;
+    int block_end = (from / block_size + 1) * block_size;
+    return (block_end < end ? block_end : end) - from;
+}
+
+static void softmax_rows(const struct work *w, int begin, int end, struct state *out)
+{
+    for (int r = 0; r < w->n_rows; r++) {
+        float *scores = w->scores + (size_t)r * ATTEND_CHUNK;
+        int n = (w->limit[r] < end ? w->limit[r] : end) - begin;
+        out->sum[r] = 0;
+        out->max[r] = -INFINITY;
+        if (n > 0)
+            out->sum[r] = w->job->kernels->softmax_part(scores, n, w->job->scale, &out->max[r]);
+        int written = n > 0 ? (n + 15) & ~15 : 0;
+        for (int s = written; s < end - begin; s++)
+            scores[s] = 0;
+    }
+}
+
+static void attend_chunk(struct work *w, int chunk, struct state *out)
+{
+    int begin = chunk * ATTEND_CHUNK;
+    int end = begin + ATTEND_CHUNK < w->n_positions ? begin + ATTEND_CHUNK : w->n_positions;
+    const struct attend_group *g = w->group;
+    int one_run = run_length(w, begin, end) == end - begin;
+    struct columns c = { 0 };
+    for (int from = begin, n; from < end; from += n) {
+        n = run_length(w, from, end);
+        c = float_columns(w, from, n);
+        score_keys(w, &c, from, n, w->scores + (from - begin));
+    }
+    softmax_rows(w, begin, end, out);
+    memset(out->values, 0, (size_t)w->n_rows * (size_t)g->value_width * sizeof *out->values);
+    for (int from = begin, n; from < end; from += n) {
+        n = run_length(w, from, end);
+        if (!one_run)
+            c = float_columns(w, from, n);
+        struct value_block b = {
+            .weights = w->scores + (from - begin), .weight_stride = ATTEND_CHUNK,
+            .values = c.value, .value_stride = c.stride,
+            .sums = out->values, .sum_stride = (size_t)g->value_width,
+            .n_rows = w->n_rows, .n_keys = n, .width = g->value_width,
+        };
+        w->job->kernels->add_values(&b);
+    }
+}
+
+/* ---- merging ---- */
+
+/* a = merge(a, b) of one row; an empty side is exact. */
+static void merge_row(float *a_values, float *a_sum, float *a_max, const float *b_values, float b_sum,
+                      float b_max, int width)
+{
+    if (b_sum == 0)
+        return;
+    if (*a_sum == 0) {
+        memcpy(a_values, b_values, (size_t)width * sizeof *a_values);
+        *a_sum = b_sum;
+        *a_max = b_max;
+        return;
+    }
+    float max = *a_max > b_max ? *a_max : b_max;
+    float a_factor = expf(*a_max - max), b_factor = expf(b_max - max);
+    for (int i = 0; i < width; i++)
+        a_values[i] = a_values[i] * a_factor + b_values[i] * b_factor;
+    *a_sum = *a_sum * a_factor + b_sum * b_factor;
+    *a_max = max;
+}
+
+static void merge_states(const struct work *w, struct state *a, const struct state *b)
+{
+    int width = w->group->value_width;
+    for (int r = 0; r < w->n_rows; r++) {
+        size_t at = (size_t)r * (size_t)width;
+        merge_row(a->values + at, &a->sum[r], &a->max[r], b->values + at, b->sum[r], b->max[r], width);
+    }
+}
+
+static int lane_of(int leaf)
+{
+    return (leaf & 1) << 2 | (leaf & 2) | (leaf & 4) >> 2;
+}
+
+/* The node over leaves [lo, hi) into states[depth].  0: none of its lanes has a
+ * chunk, and the state is untouched. */
+static int attend_node(struct work *w, int lo, int hi, int depth)
+{
+    int n_chunks = (w->n_positions + ATTEND_CHUNK - 1) / ATTEND_CHUNK;
+    if (hi - lo > 1) {
+        int mid = lo + (hi - lo) / 2;
+        int left = attend_node(w, lo, mid, depth);
+        int right = attend_node(w, mid, hi, left ? depth + 1 : depth);
+        if (left && right)
+            merge_states(w, &w->states[depth], &w->states[depth + 1]);
+        return left || right;
+    }
+    int lane = lane_of(lo);
+    if (lane >= n_chunks)
+        return 0;
+    attend_chunk(w, lane, &w->states[depth]);
+    for (int chunk = lane + ATTEND_LANES; chunk < n_chunks; chunk += ATTEND_LANES) {
+        attend_chunk(w, chunk, &w->states[depth + 1]);
+        merge_states(w, &w->states[depth], &w->states[depth + 1]);
+    }
+    return 1;
+}
+
+static void normalise(float *out, const float *values, float sum, int width)
+{
+    float inverse = 1 / sum;
+    for (int i = 0; i < width; i++)
+        out[i] = values[i] * inverse;
+}
+
+static void finish_whole(struct work *w, float *sums)
+{
+    int width = w->group->value_width;
+    attend_node(w, 0, ATTEND_LANES, 0);
+    for (int r = 0; r < w->n_rows; r++)
+        normalise(sums + (size_t)r * (size_t)width, w->states[0].values + (size_t)r * (size_t)width,
+                  w->states[0].sum[r], width);
+}
+
+/* This rank's nodes, one after the other, unnormalised. */
+static void finish_nodes(struct work *w, float *nodes)
+{
+    const struct reduce_part *part = w->job->lanes;
+    int width = w->group->value_width, node = 0, lo = part->begin;
+    size_t node_floats = (size_t)width + 2;
+    for (int leaf = part->begin; leaf < part->end; leaf++) {
+        if (!part->node_done[leaf - part->begin])
+            continue;
+        int found = attend_node(w, lo, leaf + 1, 0);
+        for (int r = 0; r < w->n_rows; r++) {
+            float *out = nodes + ((size_t)r * (size_t)part->n_nodes + (size_t)node) * node_floats;
+            if (found)
+                memcpy(out, w->states[0].values + (size_t)r * (size_t)width, (size_t)width * sizeof *out);
+            out[width] = found ? w->states[0].sum[r] : 0;
+            out[width + 1] = found ? w->states[0].max[r] : -INFINITY;
+        }
+        node++;
+        lo = leaf + 1;
+    }
+}
+
+void attend_merge_nodes(const struct reduce_plan *plan, float *const *part_nodes, int value_width,
+                        float *sum)
+{
+    float *stack[REDUCE_MAX_DEPTH + 1];
+    int top = 0;
+    size_t node_floats = (size_t)value_width + 2;
+    for (int i = 0; i < plan->n_steps; i++) {
+        stack[top++] = part_nodes[plan->steps[i].part] + plan->steps[i].node * node_floats;
+        for (int m = 0; m < plan->steps[i].n_merges; m++, top--) {
+            float *a = stack[top - 2];
+            const float *b = stack[top - 1];
+            merge_row(a, &a[value_width], &a[value_width + 1], b, b[value_width], b[value_width + 1],
+                      value_width);
+        }
+    }
+    normalise(sum, stack[0], stack[0][value_width], value_width);
+}
+
+/* ---- a span ---- */
+
+static void place_scratch(struct work *w)
+{
+    const struct attend_group *g = w->group;
+    float *at = w->job->scratch;
+    w->scores = at;
+    at += padded((size_t)ATTEND_ROWS * ATTEND_CHUNK);
+    w->tile = at;
+    at += padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)tile_width(g));
+    w->keys = at;
+    at += padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)g->query_width);
+    for (int d = 0; d < MAX_DEPTH; d++) {
+        w->states[d].values = at;
+        at += padded((size_t)ATTEND_ROWS * (size_t)g->value_width);
+    }
+}
+
+static void attend_rows(struct work *w, const struct span *span, int first, int n)
+{
+    const struct attend_group *g = w->group;
+    size_t query = g->query_begin * (size_t)w->job->n_rows + (size_t)first * (size_t)g->query_width;
+    w->queries = w->job->queries + query;
+    w->n_rows = n;
+    w->n_positions = 0;
+    for (int r = 0; r < n; r++) {
+        int token = (first + r) / g->n_queries - span->first_row;
+        w->limit[r] = span->causal ? span->first_position + token + 1 : span->length;
+        w->n_positions = w->limit[r] > w->n_positions ? w->limit[r] : w->n_positions;
+    }
+    size_t row = g->sum_begin * (size_t)w->job->n_rows + (size_t)first * (size_t)g->value_width;
+    if (w->job->lanes == NULL) {
+        finish_whole(w, w->job->sums + row);
+        return;
+    }
+    /* A group's nodes follow those of the groups before it: the same place as
+     * its sums, with n_nodes times (value_width + 2) for value_width.  Valid
+     * because lanes are shared only among ranks that all have one group. */
+    assert(w->job->n_groups == 1);
+    size_t node_floats = (size_t)w->job->lanes->n_nodes * ((size_t)g->value_width + 2);
+    finish_nodes(w, w->job->nodes + (size_t)first * node_floats);
+}
+
+void attend_span(const struct attend_job *job, const struct span *span, const struct cache_view *view)
+{
+    for (int i = 0; i < job->n_groups; i++) {
+        struct work w = { .job = job, .group = &job->groups[i], .view = view };
+        place_scratch(&w);
+        int first = span->first_row * w.group->n_queries;
+        int end = first + span->n_rows * w.group->n_queries;
+        for (; first < end; first += ATTEND_ROWS)
+            attend_rows(&w, span, first, end - first < ATTEND_ROWS ? end - first : ATTEND_ROWS);
+    }
+}

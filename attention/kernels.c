@@ -1,0 +1,52 @@
+#include "attention/kernels_sets.h"
+
+#include <string.h>
+
+static int fits_any(void)
+{
+    return 1;
+}
+
+#ifdef __x86_64__
+static int fits_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+static int fits_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
+        && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+}
+#endif
+
+/* Fastest first; the last row fits every CPU. */
+static const struct {
+    const struct kernels *kernels;
+    int (*fits)(void);
+} choices[] = {
+#ifdef __x86_64__
+    { &kernels_avx512, fits_avx512 },
+    { &kernels_avx2,   fits_avx2   },
+#endif
+    { &kernels_ref,    fits_any    },
+};
+
+const struct kernels *kernels_select(const char *name)
+{
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        const struct kernels *k = choices[i].kernels;
+        if ((name == NULL || strcmp(name, k->name) == 0) && choices[i].fits())
+            return k;
+    }
+    return NULL;
+}
+
+const char *kernels_names(void)
+{
+#ifdef __x86_64__
+    return "avx512, avx2, ref";
+#else
+    return "ref";
+#endif
+}

@@ -1,0 +1,97 @@
+/* kernels.h - the table of hot loops, one table per instruction set.
+ *
+ * The bodies stand once, in kernels_body.h; each kernels_<set>.c builds them
+ * with its own flags.  kernels_select picks one table at start-up, fastest
+ * first; every rank uses the same one.
+ *
+ * The promise all of them keep (design: arithmetic): what is computed for one
+ * row never depends on how many rows are in the call.  A row's sums have one
+ * stated order, whatever block of rows the loop happens to take.
+ *
+ * Threads: any; the tables are constant.  Memory: none.
+ */
+#ifndef ATTENTION_KERNELS_H
+#define ATTENTION_KERNELS_H
+
+#include "base/reduce_tree.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PANEL_WIDTH = 16 };      /* outputs of a weight panel, lanes of a vector */
+
+/* y = x W^T with W packed in panels of 16 outputs (linear.h has the picture).
+ * The sum over n_inputs is cut into leaves; each leaf is summed input by input
+ * in order, and the leaves are added as `part` says. */
+struct gemm {
+    const float *x;             /* [n_rows][x_stride], n_inputs used */
+    size_t x_stride;
+    int n_rows;
+    const void *panels;         /* [n_panels][panel_bytes] */
+    size_t panel_bytes;
+    int n_outputs;              /* of the last panel only the valid lanes are written */
+    const int *leaf_end;        /* [part->end - part->begin] input index, even but the last */
+    const struct reduce_part *part;
+    float *y;                   /* node k of row r at y + k * node_stride + r * y_stride */
+    size_t y_stride, node_stride;
+};
+
+/* scores[r][s] = sum_d queries[r][d] * keys[s][d] */
+struct score_block {
+    const float *queries;       /* [n_rows][query_stride], width used */
+    size_t query_stride;
+    const float *keys;          /* [n_keys][key_stride] */
+    size_t key_stride;
+    float *scores;              /* [n_rows][score_stride], added to if accumulate */
+    size_t score_stride;
+    int n_rows, n_keys, width;
+    int accumulate;             /* 1: scores already hold the sum over another segment */
+};
+
+/* sums[r][d] += sum_s weights[r][s] * values[s][d], s in order */
+struct value_block {
+    const float *weights;       /* [n_rows][weight_stride], n_keys used */
+    size_t weight_stride;
+    const float *values;        /* [n_keys][value_stride] */
+    size_t value_stride;
+    float *sums;                /* [n_rows][sum_stride], width used */
+    size_t sum_stride;
+    int n_rows, n_keys, width;
+};
+
+struct kernels {
+    const char *name;
+    void (*gemm_f32)(const struct gemm *g);     /* panels of f32 */
+    void (*gemm_bf16)(const struct gemm *g);    /* panels of bf16 pairs */
+    void (*score)(const struct score_block *b);
+    void (*add_values)(const struct value_block *b);
+
+    /* scores[0..n) become exp(scores * scale - max); n is padded to a multiple
+     * of 16 with zeros (the caller leaves room).  Returns the sum of the
+     * exponentials, *max receives the maximum of the scaled scores.  n >= 1. */
+    float (*softmax_part)(float *scores, int n, float scale, float *max);
+
+    /* out = x / rms(x) * weight * factor, statistics over n.
+     * Zhang, Sennrich, "Root Mean Square Layer Normalization", 2019. */
+    void (*rms_norm)(float *out, const float *x, const float *weight, int n, float eps, float factor);
+
+    /* gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i]     (SwiGLU) */
+    void (*silu_multiply)(float *gate, const float *up, int n);
+    /* x[i] *= 1 / (1 + exp(-gate[i])) */
+    void (*sigmoid_multiply)(float *x, const float *gate, int n);
+    void (*add)(float *sum, const float *x, int n);             /* sum += x */
+    void (*scale_add)(float *sum, const float *x, float a, int n);   /* sum += a * x */
+
+    /* Cached rows as floats; see cache/layout.h for what a row holds. */
+    void (*widen_bf16)(float *out, const uint16_t *in, int n);
+    void (*widen_int8)(float *out, const int8_t *in, float scale, int n);
+};
+
+/* The table called name, or with NULL the fastest this CPU runs.
+ * NULL: no such table, or the CPU lacks its instructions. */
+const struct kernels *kernels_select(const char *name);
+
+/* "avx512, avx2, ref": what this build has, for help and errors. */
+const char *kernels_names(void);
+
+#endif

@@ -1,0 +1,10 @@
+#ifdef __x86_64__
+#define BLOCK_ROWS 6
+#define BLOCK_PANELS 4
+#include "attention/kernels_body.h"
+#include "attention/kernels_sets.h"
+
+const struct kernels kernels_avx512 = KERNELS_TABLE("avx512");
+#else
+typedef int no_avx512_here;     /* ISO C wants a declaration in every file */
+#endif

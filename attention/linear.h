@@ -1,0 +1,85 @@
+/* linear.h - y = x W^T + b for one rank's part of a weight matrix.
+ *
+ * Weights are packed once, at load, for the kernel that reads them: panels of
+ * 16 outputs, each panel one sequential stream.
+ *
+ *   f32   panel [input][16 outputs]
+ *   bf16  panel [input / 2][16 outputs][2 inputs]   (the pairs of vdpbf16ps)
+ *
+ * Rows of W come from several matrices (gate and up, or one head's rows out of
+ * a larger matrix), columns from a run of segments: a row-parallel layer holds
+ * the columns of its leaves (base/reduce_tree.h) and yields one partial sum per
+ * node; every other layer has one leaf and one node.
+ *
+ * BitLinear (Ma et al., "The Era of 1-bit LLMs", 2024; as in the library that
+ * MLRA's small models come from): the weight is stored as -1, 0, 1; the input
+ * is layer-normed without weights (eps 1e-5) and rounded to int8 by its largest
+ * magnitude; out_scale and the input's scale are applied to the exact sum.
+ *
+ * Owner: the rank that created it; read-only afterwards.  Memory: the arena.
+ */
+#ifndef ATTENTION_LINEAR_H
+#define ATTENTION_LINEAR_H
+
+#include "attention/kernels.h"
+#include "base/arena.h"
+#include "base/element.h"
+
+enum weight_type { WEIGHT_F32, WEIGHT_BF16 };
+
+struct linear {
+    int n_outputs, n_inputs;        /* of this rank's part */
+    enum weight_type type;
+    void *panels;                   /* NULL when n_outputs is 0 */
+    size_t panel_bytes;
+    const float *bias;              /* [n_outputs] or NULL; not for several nodes */
+    struct reduce_part part;
+    int leaf_end[REDUCE_MAX_LEAVES];
+    float out_scale;                /* BitLinear: 1 / s of the weight; else 1 */
+};
+
+struct linear_spec {
+    enum weight_type type;
+    const struct matrix *rows;      /* [n_parts], stacked; all with n_inputs columns */
+    int n_parts;
+    const struct matrix *bias;      /* [n_parts] vectors, or NULL; an absent one is zero */
+    /* Row-parallel: the tree and this rank's leaves; leaf k covers the columns
+     * [k * n / n_leaves, (k + 1) * n / n_leaves) of the whole matrix, and `rows`
+     * are the columns of [begin, end) only.  n_leaves 0: not row-parallel. */
+    int n_leaves, leaf_begin, leaf_end;
+    int64_t total_inputs;           /* n above; ignored when n_leaves is 0 */
+    int ternary;                    /* BitLinear: round to -1, 0, 1 by ternary_mean */
+    double ternary_mean;            /* mean |w| of the whole tensor that all rows come from */
+};
+
+/* NO_MEMORY. */
+MUST_CHECK enum status linear_create(struct linear *linear, const struct linear_spec *spec,
+                                     struct arena *arena, struct error *err);
+
+/* y[node][n_rows][y_stride] = x[n_rows][x_stride] W^T (+ b); see struct gemm. */
+void linear_apply(const struct linear *linear, const struct kernels *kernels, const float *x,
+                  size_t x_stride, int n_rows, float *y, size_t y_stride, size_t node_stride);
+
+size_t linear_bytes(const struct linear *linear);       /* of the packed panels */
+
+/* Mean |w| over a whole matrix, in double, row by row. */
+double linear_mean_magnitude(const struct matrix *w, float *row_scratch);
+
+/* First column of leaf k of n_leaves over n columns: whole units where they
+ * divide, else rounded to an even column (bf16 panels hold inputs in pairs). */
+int linear_leaf_column(int64_t n, int n_leaves, int leaf);
+
+/* The same with x through BitLinear's quantiser: y is scaled to values, also
+ * for several nodes.  scratch [n_inputs].  Not row-parallel: the quantiser needs
+ * the whole row. */
+void linear_apply_bit(const struct linear *linear, const struct kernels *kernels, const float *x,
+                      size_t x_stride, int n_rows, float *y, size_t y_stride, float *scratch);
+
+/* BitLinear's view of a weight row: -1, 0, 1; returns what to multiply them by. */
+float linear_make_ternary(float *row, int n, double mean);
+
+/* BitLinear's view of an input: out[i] is a whole number in [-128, 127];
+ * returns 1 / s, so that out[i] * result is the value.  n >= 1. */
+float linear_quantise_input(const float *x, int n, float *out);
+
+#endif
