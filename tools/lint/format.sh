@@ -2,7 +2,7 @@
 # format.sh - what every text file keeps: no tabs in C, no trailing blanks, no
 # line over 110 columns in C, no leftovers.
 bad=0
-files=$(git ls-files --cached --others --exclude-standard -- '*.c' '*.h')
+files=$(find . \( -name build -o -name .git -o -name node_modules \) -prune -o -name '*.[ch]' -print | sort)
 check() { # PATTERN WHAT
     found=$(grep -nP "$1" $files | head -5)
     [ -z "$found" ] || { echo "$found" | sed "s/^/format: $2: /"; bad=1; }

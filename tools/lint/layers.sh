@@ -14,6 +14,7 @@ allowed() {
 }
 bad=0
 for dir in base parallel cache attention model server bench; do
+    [ -d "$dir" ] || continue
     for target in $(grep -rhoE '^#include "[a-z]+/' --include='*.[ch]' "$dir" | sed 's/.*"\([a-z]*\)\//\1/' | sort -u); do
         case " $dir $(allowed "$dir") " in
         *" $target "*) ;;

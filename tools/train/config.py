@@ -41,7 +41,7 @@ INTERMEDIATE = {
     "mla": 448,
     "mla_rope": 416,
     "mlra": 448,
-    "mlra_4": 416,
+    "mlra_4": 384,
     "cca": 480,
     "ccgqa": 544,
 }

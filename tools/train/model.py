@@ -1,4 +1,5 @@
 """The decoder around an attention layer: pre-norm blocks with SwiGLU, tied embedding."""
+import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -6,6 +7,25 @@ from attention import LAYER_OF_KIND, RMSNorm, linear
 
 # Projections that write into the residual stream; they start small so that depth does not blow it up.
 RESIDUAL_OUTPUTS = ("out_proj.weight", "output_proj.weight", "c_proj.weight", "down_proj.weight")
+
+
+class Dropout(nn.Module):
+    """Dropout whose mask comes from random bytes, eight from each 64-bit draw.
+
+    bernoulli_() draws one double for each element, and took 10 % of a training step. The price is
+    a probability in steps of 1/256.
+    """
+
+    def __init__(self, probability):
+        super().__init__()
+        self.threshold = round(probability * 256)
+
+    def forward(self, x):
+        if not self.training or self.threshold == 0:
+            return x
+        draws = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-2 ** 63, None)
+        keep = draws.view(torch.uint8)[: x.numel()].view_as(x) >= self.threshold
+        return x * keep * (256 / (256 - self.threshold))
 
 
 class MLP(nn.Module):
@@ -27,8 +47,7 @@ class Layer(nn.Module):
         self.attn = LAYER_OF_KIND[config["attention"]["kind"]](config)
         self.post_attention_layernorm = RMSNorm(hidden, eps)
         self.mlp = MLP(hidden, config["intermediate_size"])
-        # Not inside attention: the fused CPU kernel has no dropout.
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x):
         x = x + self.dropout(self.attn(self.input_layernorm(x)))
@@ -42,7 +61,7 @@ class Model(nn.Module):
         super().__init__()
         self.embedding_multiplier = config["embedding_multiplier"]
         self.embed_tokens = nn.Embedding(config["vocab_size"], config["hidden_size"])
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(Layer(config, dropout) for _ in range(config["num_hidden_layers"]))
         self.norm = RMSNorm(config["hidden_size"], config["rms_norm_eps"])
         self.initialise(config["num_hidden_layers"])
