@@ -3,6 +3,7 @@
 #include "model/attention_bind.h"
 #include "model/attention_json.h"
 #include "model/layer.h"
+#include "model/model.h"
 #include "parallel/team.h"
 
 #include <math.h>
@@ -351,10 +352,11 @@ static enum status verify_golden(struct verification *v, struct arena *arena, st
     return STATUS_OK;
 }
 
-enum status verify_case(const char *path, const struct kernels *kernels, struct verify_result *out,
-                        struct error *err)
+enum status verify_case(const char *path, const char *kernels, struct verify_result *out, struct error *err)
 {
     *out = (struct verify_result){ .ok = 1 };
+    const struct kernels *table;
+    TRY(model_select_kernels(kernels, &table, err));
     struct safetensors *set;
     TRY(safetensors_open(&set, path, err));
     struct arena arena;
@@ -364,7 +366,7 @@ enum status verify_case(const char *path, const struct kernels *kernels, struct 
     if (s == STATUS_OK)
         s = read_golden(set, path, golden, out, &arena, err);
     if (s == STATUS_OK) {
-        struct verification v = { .golden = golden, .kernels = kernels, .result = out };
+        struct verification v = { .golden = golden, .kernels = table, .result = out };
         s = verify_golden(&v, &arena, err);
     }
     arena_clear(&arena);

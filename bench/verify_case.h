@@ -15,7 +15,6 @@
 #ifndef BENCH_VERIFY_CASE_H
 #define BENCH_VERIFY_CASE_H
 
-#include "attention/kernels.h"
 #include "base/status.h"
 
 struct verify_result {
@@ -27,9 +26,9 @@ struct verify_result {
     char reason[320];           /* if not ok */
 };
 
-/* kernels: the table to use.  A status other than OK: the file cannot be read
+/* kernels: name of the table to use, NULL for the fastest.  A status other than OK: the file cannot be read
  * as a case at all. */
-MUST_CHECK enum status verify_case(const char *path, const struct kernels *kernels,
+MUST_CHECK enum status verify_case(const char *path, const char *kernels,
                                    struct verify_result *out, struct error *err);
 
 #endif

@@ -19,6 +19,9 @@
 
 /* In the order of --help.  name */
 #define COMMAND_MAP(X) \
+    X(generate) \
+    X(inspect) \
+    X(verify) \
     X(version)
 
 #define X(name)                                         \
