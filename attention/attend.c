@@ -238,6 +238,46 @@ static int lane_of(int leaf)
     return (leaf & 1) << 2 | (leaf & 2) | (leaf & 4) >> 2;
 }
 
+/* With a power of two of ranks, part p of the tree is the lanes that equal the
+ * bit-reversed p modulo n: so that rank r holds chunks r, r + n, r + 2n .. */
+int attend_part_rank(int n_ranks, int part)
+{
+    if (n_ranks != 1 && n_ranks != 2 && n_ranks != 4 && n_ranks != 8)
+        return part;
+    int rank = 0;
+    for (int bit = 1, other = n_ranks / 2; bit < n_ranks; bit *= 2, other /= 2)
+        rank |= part & bit ? other : 0;
+    return rank;
+}
+
+static int part_begin(int n_ranks, int part)
+{
+    return ATTEND_LANES * part / n_ranks;
+}
+
+void attend_rank_lanes(int n_ranks, int rank, struct reduce_part *part)
+{
+    int p = attend_part_rank(n_ranks, rank);    /* reversing twice is no change */
+    reduce_part_init(part, ATTEND_LANES, part_begin(n_ranks, p), part_begin(n_ranks, p + 1));
+}
+
+void attend_lane_plan(int n_ranks, struct reduce_plan *plan)
+{
+    int begin[ATTEND_LANES + 1];
+    for (int p = 0; p <= n_ranks; p++)
+        begin[p] = part_begin(n_ranks, p);
+    reduce_plan_init(plan, ATTEND_LANES, n_ranks, begin);
+}
+
+int attend_owner(int n_ranks, int position)
+{
+    int leaf = lane_of(position / ATTEND_CHUNK % ATTEND_LANES);
+    int part = 0;
+    while (part_begin(n_ranks, part + 1) <= leaf)
+        part++;
+    return attend_part_rank(n_ranks, part);
+}
+
 /* The node over leaves [lo, hi) into states[depth].  0: none of its lanes has a
  * chunk, and the state is untouched. */
 static int attend_node(struct work *w, int lo, int hi, int depth)

@@ -42,6 +42,15 @@ enum {
     ATTEND_NODES = 4,           /* most nodes a rank's lanes form */
 };
 
+/* A cache sharded by chunk: rank r of n holds the chunks whose index mod n is r
+ * (n a power of two up to ATTEND_LANES; other n share the lanes out in tree
+ * order).  part: rank's leaves of the tree; plan: how all ranks' nodes are put
+ * together, its part p being rank attend_part_rank(n, p). */
+void attend_rank_lanes(int n_ranks, int rank, struct reduce_part *part);
+void attend_lane_plan(int n_ranks, struct reduce_plan *plan);
+int attend_part_rank(int n_ranks, int part);
+int attend_owner(int n_ranks, int position);        /* the rank that holds a position */
+
 struct attend_group {
     int n_queries;              /* query rows per token */
     int n_key_segments;         /* 1 or 2 */

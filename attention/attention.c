@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 enum status attention_vector(const struct matrix *vector, struct arena *arena, const float **out,
                              struct error *err)
@@ -99,6 +100,31 @@ static enum status create_step_scratch(struct attention *a, struct arena *scratc
                       (void **)&a->attend_scratch, err);
 }
 
+int attention_may_shard_by_chunk(const struct attention_config *c, int n_ranks)
+{
+    return c->kind == ATTENTION_MLA && c->rope != ROPE_DECOMPRESSED && c->causal && !c->bitnet
+        && n_ranks <= ATTEND_LANES;
+}
+
+size_t attention_chunk_node_floats(const struct attention_config *c, int n_ranks, int rank)
+{
+    struct reduce_part part;
+    attend_rank_lanes(n_ranks, rank, &part);
+    return (size_t)c->n_heads * (size_t)part.n_nodes * ((size_t)c->latent_dim + 2);
+}
+
+static enum status create_chunks(struct attention *a, struct arena *scratch, struct error *err)
+{
+    if (!a->options.by_chunk)
+        return STATUS_OK;
+    assert(attention_may_shard_by_chunk(&a->config, a->options.n_ranks) && a->n_groups == 1);
+    attend_rank_lanes(a->options.n_ranks, a->options.rank, &a->own_lanes);
+    attend_lane_plan(a->options.n_ranks, &a->lane_plan);
+    a->chunk_group = a->groups[0];
+    a->chunk_group.n_queries = a->config.n_heads;
+    return ARENA_ARRAY(scratch, (size_t)ATTEND_LANES * ((size_t)a->config.latent_dim + 2), &a->node_scratch, err);
+}
+
 static enum status build(struct attention *a, const struct attention_weights *w, struct arena *weights,
                          struct arena *scratch, struct error *err)
 {
@@ -112,6 +138,7 @@ static enum status build(struct attention *a, const struct attention_weights *w,
         TRY(latent_front_create(a, w, weights, scratch, err));
     TRY(create_output(a, w, weights, err));
     TRY(create_gate(a, w, weights, scratch, err));
+    TRY(create_chunks(a, scratch, err));
     return create_step_scratch(a, scratch, err);
 }
 
@@ -168,6 +195,56 @@ void attention_attend(struct attention *a, const struct attention_step *step)
         latent_front_heads(a, step);
     else
         kv_front_heads(a, step);
+}
+
+const float *attention_queries(const struct attention *a, int *floats_per_head)
+{
+    *floats_per_head = a->groups[0].query_width;
+    return a->queries;
+}
+
+void attention_attend_chunks(struct attention *a, const struct attention_step *step,
+                             const float *all_queries, float *nodes)
+{
+    struct attend_job job = {
+        .kernels = a->options.kernels, .groups = &a->chunk_group, .n_groups = 1,
+        .n_rows = step->n_rows, .queries = (float *)all_queries, .lanes = &a->own_lanes, .nodes = nodes,
+        .scale = (float)a->config.score_scale, .scratch = a->attend_scratch,
+    };
+    for (int s = 0; s < step->n_spans; s++) {
+        struct cache_view view = latent_store_view(step->store, step->layer, step->spans[s].blocks);
+        attend_span(&job, &step->spans[s], &view);
+    }
+}
+
+/* One head of one row: the nodes of all ranks into sum. */
+static void merge_row_nodes(struct attention *a, const float *const *peer_nodes, size_t row, int head, float *sum)
+{
+    const struct attention_config *c = &a->config;
+    int n_ranks = a->options.n_ranks;
+    size_t node_floats = (size_t)c->latent_dim + 2;
+    float *parts[ATTEND_LANES], *to = a->node_scratch;
+    for (int p = 0; p < n_ranks; p++) {
+        int rank = attend_part_rank(n_ranks, p);
+        size_t row_floats = attention_chunk_node_floats(c, n_ranks, rank);
+        size_t head_floats = row_floats / (size_t)c->n_heads;
+        parts[p] = to;
+        memcpy(to, peer_nodes[rank] + row * row_floats + (size_t)head * head_floats, head_floats * sizeof *to);
+        to += head_floats / node_floats * node_floats;
+    }
+    attend_merge_nodes(&a->lane_plan, parts, c->latent_dim, sum);
+}
+
+void attention_merge_chunks(struct attention *a, const struct attention_step *step,
+                            const float *const *peer_nodes)
+{
+    size_t width = (size_t)a->config.latent_dim;
+    size_t own = (size_t)(a->heads.end - a->heads.begin);
+    for (size_t row = 0; row < (size_t)step->n_rows; row++)
+        for (int head = a->heads.begin; head < a->heads.end; head++)
+            merge_row_nodes(a, peer_nodes, row, head,
+                            a->sums + (row * own + (size_t)(head - a->heads.begin)) * width);
+    latent_front_heads(a, step);
 }
 
 float *attention_heads(struct attention *a)

@@ -59,6 +59,10 @@ struct attention_options {
     int n_ranks, rank;
     int max_rows;               /* token rows of a step */
     int n_positions;            /* rotary tables are made for [0, n_positions) */
+    /* MLA only: the cache is sharded by chunk of positions instead of replicated;
+     * every rank attends all heads over its own chunks, and the partials are
+     * merged.  The bits are the same. */
+    int by_chunk;
 };
 
 struct attention_step {
@@ -82,6 +86,21 @@ MUST_CHECK enum status attention_create(struct attention **out, const struct att
 void attention_append(struct attention *a, const struct attention_step *step, const float *x);
 void attention_query(struct attention *a, const struct attention_step *step, const float *x);
 void attention_attend(struct attention *a, const struct attention_step *step);
+
+/* by_chunk, instead of attention_attend: every rank's queries are gathered,
+ * attended over the own chunks into nodes, and the nodes of all ranks are merged
+ * for the own heads.
+ *   own queries   [n_rows][own heads][W + R]
+ *   all_queries   [n_rows][N][W + R]
+ *   nodes         [n_rows][N][own nodes][W + 2]
+ * peer_nodes[rank] are the nodes that rank published; scratch is overwritten. */
+const float *attention_queries(const struct attention *a, int *floats_per_head);
+size_t attention_chunk_node_floats(const struct attention_config *c, int n_ranks, int rank);   /* of a row */
+void attention_attend_chunks(struct attention *a, const struct attention_step *step,
+                             const float *all_queries, float *nodes);
+void attention_merge_chunks(struct attention *a, const struct attention_step *step,
+                            const float *const *peer_nodes);
+int attention_may_shard_by_chunk(const struct attention_config *c, int n_ranks);
 
 float *attention_heads(struct attention *a);    /* [n_rows][heads * V] of attention_rank_heads */
 

@@ -23,6 +23,9 @@ struct attention {
     struct latent_front *latent;        /* one of the two is NULL */
     struct kv_front *kv;
     size_t query_floats, sum_floats;    /* per token */
+    struct attend_group chunk_group;    /* by_chunk: all heads over own chunks */
+    struct reduce_part own_lanes;
+    struct reduce_plan lane_plan;
 
     /* scratch of a step */
     float *queries, *sums;
@@ -30,6 +33,7 @@ struct attention {
     float *gates;                       /* [n_rows][output_heads * V] */
     float *attend_scratch;
     float *row_scratch;                 /* one input row of any BitLinear */
+    float *node_scratch;                /* by_chunk: one row's nodes of all ranks */
 };
 
 /* A new BitLinear or plain projection of `rows`, which come from `whole`. */

@@ -42,6 +42,7 @@ struct run {
     const struct kernels *kernels;
     struct team *team;
     int n_ranks;
+    int by_chunk;               /* MLA: cache sharded by chunk instead of replicated */
     struct rank_part ranks[MAX_DEGREE];
     int32_t *blocks;            /* [batch][blocks of a sequence] */
     struct span spans[MAX_BATCH];
@@ -127,7 +128,7 @@ static enum status create_rank(struct run *run, int rank, struct error *err)
     int longest = g->length > g->source_length ? g->length : g->source_length;
     struct attention_options options = {
         .kernels = run->kernels, .weight_type = WEIGHT_F32, .n_ranks = run->n_ranks, .rank = rank,
-        .max_rows = g->batch * longest, .n_positions = longest,
+        .max_rows = g->batch * longest, .n_positions = longest, .by_chunk = run->by_chunk,
     };
     TRY(layer_shared_create(&part->shared, &g->config, &options, g->config.hidden, MLP_LEAVES, 1e-6f,
                             team_comm(run->team), &part->scratch, err));
@@ -156,7 +157,7 @@ static enum status create_run(struct run *run, struct arena *arena, struct error
     int longest = g->length > g->source_length ? g->length : g->source_length;
     struct team_options options = {
         .n_ranks = run->n_ranks,
-        .max_floats = layer_max_exchange(&g->config, g->config.hidden, run->n_ranks, g->batch * longest),
+        .max_floats = layer_max_exchange(&g->config, g->config.hidden, run->n_ranks, g->batch * longest, run->by_chunk),
     };
     TRY(team_create(&run->team, &options, err));
     for (int rank = 0; rank < run->n_ranks; rank++) {
@@ -313,7 +314,8 @@ static enum status lead(void *context)
     return STATUS_OK;
 }
 
-static enum status verify_degree(struct verification *v, int n_ranks, struct arena *arena, struct error *err)
+static enum status verify_degree(struct verification *v, int n_ranks, int by_chunk, struct arena *arena,
+                                 struct error *err)
 {
     struct run *run = calloc(1, sizeof *run);
     if (run == NULL)
@@ -321,6 +323,7 @@ static enum status verify_degree(struct verification *v, int n_ranks, struct are
     run->golden = v->golden;
     run->kernels = v->kernels;
     run->n_ranks = n_ranks;
+    run->by_chunk = by_chunk;
     v->run = run;
     enum status s = create_run(run, arena, err);
     if (s == STATUS_OK) {
@@ -344,7 +347,9 @@ static enum status verify_golden(struct verification *v, struct arena *arena, st
         char *list = valid ? ran : refused;
         snprintf(list + strlen(list), sizeof ran - strlen(list), "%s%d", *list ? "," : "", degrees[d]);
         if (valid)
-            TRY(verify_degree(v, degrees[d], arena, err));
+            TRY(verify_degree(v, degrees[d], 0, arena, err));
+        if (valid && degrees[d] > 1 && attention_may_shard_by_chunk(&g->config, degrees[d]))
+            TRY(verify_degree(v, degrees[d], 1, arena, err));
     }
     snprintf(v->result->paths, sizeof v->result->paths, "%s on %s ranks%s%s",
              may_query_later(&g->config) ? "full, step, chunks" : "full", ran,

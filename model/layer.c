@@ -26,13 +26,21 @@ static int most_nodes(int n_leaves, int n_parts)
     return most;
 }
 
-size_t layer_max_exchange(const struct attention_config *attention, int hidden, int n_ranks, int max_rows)
+size_t layer_max_exchange(const struct attention_config *attention, int hidden, int n_ranks, int max_rows,
+                          int by_chunk)
 {
     int nodes = most_nodes(attention_output_leaves(attention), n_ranks);
     int mlp_nodes = most_nodes(MLP_LEAVES, n_ranks);
     size_t sum = (size_t)hidden * (size_t)(nodes > mlp_nodes ? nodes : mlp_nodes);
     size_t heads = (size_t)attention->n_heads * (size_t)attention->value_dim;
-    return (size_t)max_rows * (sum > heads ? sum : heads);
+    size_t most = sum > heads ? sum : heads;
+    for (int rank = 0; by_chunk && rank < n_ranks; rank++) {
+        size_t nodes_of_row = attention_chunk_node_floats(attention, n_ranks, rank);
+        size_t queries = (size_t)attention->n_heads * (size_t)(attention->latent_dim + attention->rope_dim);
+        most = nodes_of_row > most ? nodes_of_row : most;
+        most = queries > most ? queries : most;
+    }
+    return (size_t)max_rows * most;
 }
 
 /* Do some rank's finished heads differ from the heads it computes? */
@@ -78,6 +86,10 @@ enum status layer_shared_create(struct layer_shared *s, const struct attention_c
     TRY(arena_take(scratch, rows, (size_t)hidden * 4, (void **)&s->normed, err));
     TRY(arena_take(scratch, rows, (size_t)own * 8, (void **)&s->hidden_mlp, err));
     TRY(arena_take(scratch, rows, (size_t)hidden * 4, (void **)&s->sum, err));
+    if (options->by_chunk) {
+        size_t queries = (size_t)attention->n_heads * (size_t)(attention->latent_dim + attention->rope_dim);
+        TRY(arena_take(scratch, rows, queries * 4, (void **)&s->all_queries, err));
+    }
     return arena_take(scratch, rows, heads * 4, (void **)&s->all_heads, err);
 }
 
@@ -210,11 +222,46 @@ static enum status bitnet_output(struct layer_shared *s, struct attention *atten
     return STATUS_OK;
 }
 
+/* The queries of all heads, gathered from the ranks. */
+static enum status gather_queries(struct layer_shared *s, struct attention *attention, int n_rows)
+{
+    const struct attention_config *c = &s->attention;
+    int rank = s->options.rank, n_ranks = s->options.n_ranks, width;
+    const float *own = attention_queries(attention, &width);
+    size_t floats = (size_t)(c->n_heads / n_ranks * width);
+    memcpy(comm_outbox(s->comm, rank), own, (size_t)n_rows * floats * sizeof *own);
+    TRY(comm_publish(s->comm, rank, (size_t)n_rows * floats));
+    for (int r = 0; r < n_rows; r++)
+        for (int peer = 0; peer < n_ranks; peer++)
+            memcpy(s->all_queries + ((size_t)r * (size_t)n_ranks + (size_t)peer) * floats,
+                   comm_inbox(s->comm, rank, peer) + (size_t)r * floats, floats * sizeof *own);
+    return STATUS_OK;
+}
+
+/* A cache sharded by chunk: all heads over own chunks, partials to everyone. */
+static enum status attend_by_chunk(struct layer_shared *s, struct attention *attention,
+                                   const struct attention_step *step)
+{
+    int rank = s->options.rank, n_ranks = s->options.n_ranks;
+    TRY(gather_queries(s, attention, step->n_rows));
+    attention_attend_chunks(attention, step, s->all_queries, comm_outbox(s->comm, rank));
+    TRY(comm_publish(s->comm, rank, (size_t)step->n_rows
+                                        * attention_chunk_node_floats(&s->attention, n_ranks, rank)));
+    const float *peers[ATTEND_LANES];
+    for (int peer = 0; peer < n_ranks; peer++)
+        peers[peer] = comm_inbox(s->comm, rank, peer);
+    attention_merge_chunks(attention, step, peers);
+    return STATUS_OK;
+}
+
 enum status layer_attention(struct layer_shared *s, struct attention *attention,
                             const struct attention_step *step, const float *x, float *out)
 {
     attention_query(attention, step, x);
-    attention_attend(attention, step);
+    if (s->options.by_chunk)
+        TRY(attend_by_chunk(s, attention, step));
+    else
+        attention_attend(attention, step);
     if (s->attention.bitnet) {
         TRY(bitnet_output(s, attention, step, out));
     } else {

@@ -39,6 +39,7 @@ struct layer_shared {
     float *hidden_mlp;          /* [max_rows][2 * own width]: gate, up */
     float *all_heads;           /* [max_rows][N * V]; BitLinear, or summed branches */
     float *sum;                 /* [max_rows][H] */
+    float *all_queries;         /* by_chunk: [max_rows][N][W + R] */
 };
 
 struct layer {
@@ -51,7 +52,8 @@ struct layer {
 
 /* Everything here may be asked for before any weights are there. */
 int layer_mlp_ranks_valid(int n_ranks);
-size_t layer_max_exchange(const struct attention_config *attention, int hidden, int n_ranks, int max_rows);
+size_t layer_max_exchange(const struct attention_config *attention, int hidden, int n_ranks, int max_rows,
+                          int by_chunk);
 
 MUST_CHECK enum status layer_shared_create(struct layer_shared *shared, const struct attention_config *attention,
                                            const struct attention_options *options, int hidden,

@@ -16,7 +16,8 @@ struct rank_model {
     struct linear head;                 /* rows [head_begin, ..) of the vocabulary */
     int head_begin;
     const float *final_norm;
-    struct latent_store store;
+    struct latent_store own_store;
+    struct latent_store *store;         /* by chunk: rank 0's, of which each rank uses its chunks */
     size_t weight_bytes;
     int64_t multiply_adds_per_row, multiply_adds_per_cached_row;
 
@@ -26,6 +27,8 @@ struct rank_model {
 
     /* counters: written by the rank, read by anyone */
     _Atomic uint64_t steps, rows, cached_rows_read;
+
+    struct error failure;               /* of loading */
 };
 
 struct model {
@@ -39,7 +42,8 @@ struct model {
     float *logits;                      /* [max_logit_rows][vocab] */
     struct arena arena;                 /* logits and ranks */
     const struct batch *batch;          /* of the current step */
-    size_t loaded, to_load;             /* bytes, for progress */
+    _Atomic size_t loaded;              /* bytes, for progress */
+    size_t to_load;
 };
 
 /* ---- sizes ---- */
@@ -50,7 +54,9 @@ static size_t cache_block_bytes(const struct model *m, int rank)
     struct cache_layout layout;
     attention_cache_shape(&m->config.attention, m->options.n_ranks, rank, &shape);
     cache_layout_init(&layout, m->options.cache_type, m->options.block_size, &shape);
-    return layout.block_bytes * (size_t)m->config.n_layers;
+    size_t bytes = layout.block_bytes * (size_t)m->config.n_layers;
+    size_t n = (size_t)m->options.n_ranks;
+    return m->options.mla_by_chunk ? (bytes + n - 1) / n : bytes;
 }
 
 /* Blocks that rank has room for beside its weights. */
@@ -106,14 +112,15 @@ const char *model_kernels_name(const struct model *m)
     return m->kernels->name;
 }
 
-static void count_loaded(struct model *m, size_t bytes)
+/* Any rank loads; one of them tells. */
+static void count_loaded(struct model *m, int rank, size_t bytes)
 {
-    m->loaded += bytes;
-    if (m->options.progress != NULL)
-        m->options.progress(m->options.progress_context, m->loaded, m->to_load);
+    size_t loaded = atomic_fetch_add(&m->loaded, bytes) + bytes;
+    if (rank == 0 && m->options.progress != NULL)
+        m->options.progress(m->options.progress_context, loaded, m->to_load);
 }
 
-static enum status create_layers(struct model *m, struct rank_model *r, struct error *err)
+static enum status create_layers(struct model *m, struct rank_model *r, int rank, struct error *err)
 {
     TRY(ARENA_ARRAY(&r->weights, (size_t)m->config.n_layers, &r->layers, err));
     for (int layer = 0; layer < m->config.n_layers; layer++) {
@@ -124,7 +131,7 @@ static enum status create_layers(struct model *m, struct rank_model *r, struct e
         struct attention_cost cost = attention_cost(r->layers[layer].attention);
         r->weight_bytes += layer_weight_bytes(&r->layers[layer]);
         r->multiply_adds_per_cached_row += cost.multiply_adds_per_cached_row;
-        count_loaded(m, r->weights.used - before);
+        count_loaded(m, rank, r->weights.used - before);
     }
     return STATUS_OK;
 }
@@ -145,7 +152,7 @@ static enum status create_head(struct model *m, struct rank_model *r, int rank, 
     struct linear_spec spec = { .type = (enum weight_type)m->options.weight_type, .rows = &rows, .n_parts = 1 };
     TRY(linear_create(&r->head, &spec, &r->weights, err));
     r->weight_bytes += linear_bytes(&r->head);
-    count_loaded(m, linear_bytes(&r->head));
+    count_loaded(m, rank, linear_bytes(&r->head));
     float *norm;
     TRY(ARENA_ARRAY(&r->weights, (size_t)m->config.hidden, &norm, err));
     matrix_read_row(&m->bound.final_norm, 0, norm);
@@ -160,11 +167,11 @@ static enum status create_rank(struct model *m, int rank, struct error *err)
     struct attention_options options = {
         .kernels = m->kernels, .weight_type = (enum weight_type)m->options.weight_type,
         .n_ranks = m->options.n_ranks, .rank = rank, .max_rows = m->options.max_rows,
-        .n_positions = m->options.max_length,
+        .n_positions = m->options.max_length, .by_chunk = m->options.mla_by_chunk,
     };
     TRY(layer_shared_create(&r->shared, &m->config.attention, &options, m->config.hidden,
                             m->config.intermediate, m->config.norm_eps, team_comm(m->team), &r->scratch, err));
-    TRY(create_layers(m, r, err));
+    TRY(create_layers(m, r, rank, err));
     TRY(create_head(m, r, rank, err));
     size_t element = m->options.weight_type == WEIGHT_F32 ? 4 : 2;
     r->multiply_adds_per_row = (int64_t)(r->weight_bytes / element);
@@ -173,21 +180,50 @@ static enum status create_rank(struct model *m, int rank, struct error *err)
     return ARENA_ARRAY(&r->scratch, (size_t)m->options.max_logit_rows * hidden, &r->logit_inputs, err);
 }
 
+/* Each rank packs its own shard, so that its memory is first touched by it. */
+static enum status load_rank(void *context, int rank)
+{
+    struct model *m = context;
+    return create_rank(m, rank, &m->ranks[rank].failure);
+}
+
+static enum status load_ranks(void *context)
+{
+    return team_step(((struct model *)context)->team, load_rank, context);
+}
+
+static enum status create_ranks(struct model *m, struct error *err)
+{
+    TRY(ARENA_ARRAY(&m->arena, (size_t)m->options.n_ranks, &m->ranks, err));
+    enum status s = team_run(m->team, load_ranks, m);
+    if (s == STATUS_OK)
+        return s;
+    for (int rank = 0; rank < m->options.n_ranks; rank++)
+        if (m->ranks[rank].failure.code != STATUS_OK)
+            return fail(err, m->ranks[rank].failure.code, "%s", m->ranks[rank].failure.text);
+    return fail(err, s, "the system gave fewer threads than the %d ranks", m->options.n_ranks);
+}
+
 static enum status create_stores(struct model *m, struct error *err)
 {
     TRY(choose_blocks(m, err));
     for (int rank = 0; rank < m->options.n_ranks; rank++) {
         struct cache_shape shape;
         struct cache_layout layout;
+        m->ranks[rank].store = &m->ranks[m->options.mla_by_chunk ? 0 : rank].own_store;
+        if (m->options.mla_by_chunk && rank > 0)
+            continue;
         attention_cache_shape(&m->config.attention, m->options.n_ranks, rank, &shape);
         cache_layout_init(&layout, m->options.cache_type, m->options.block_size, &shape);
-        TRY(latent_store_create(&m->ranks[rank].store, &layout, m->config.n_layers, m->options.n_blocks, err));
+        TRY(latent_store_create(m->ranks[rank].store, &layout, m->config.n_layers, m->options.n_blocks, err));
     }
     return STATUS_OK;
 }
 
 static void settle_options(struct model *m)
 {
+    m->options.mla_by_chunk = m->options.mla_by_chunk && m->options.n_ranks > 1
+                           && attention_may_shard_by_chunk(&m->config.attention, m->options.n_ranks);
     if (m->options.weight_type == MODEL_WEIGHTS_AUTO)
         m->options.weight_type = m->bound.embedding.type == ELEMENT_F32 ? WEIGHT_F32 : WEIGHT_BF16;
     if (m->options.max_length == 0)
@@ -209,12 +245,10 @@ static enum status load(struct model *m, const char *dir, struct error *err)
     struct team_options team = {
         .n_ranks = m->options.n_ranks, .bind = m->options.bind_ranks,
         .max_floats = layer_max_exchange(&m->config.attention, m->config.hidden, m->options.n_ranks,
-                                         m->options.max_rows),
+                                         m->options.max_rows, m->options.mla_by_chunk),
     };
     TRY(team_create(&m->team, &team, err));
-    TRY(ARENA_ARRAY(&m->arena, (size_t)m->options.n_ranks, &m->ranks, err));
-    for (int rank = 0; rank < m->options.n_ranks; rank++)
-        TRY(create_rank(m, rank, err));
+    TRY(create_ranks(m, err));
     TRY(create_stores(m, err));
     return arena_take(&m->arena, (size_t)m->options.max_logit_rows * (size_t)m->config.vocab, sizeof(float),
                       (void **)&m->logits, err);
@@ -243,7 +277,7 @@ void model_destroy(struct model *m)
     if (m == NULL)
         return;
     for (int rank = 0; m->ranks != NULL && rank < m->options.n_ranks; rank++) {
-        latent_store_destroy(&m->ranks[rank].store);
+        latent_store_destroy(&m->ranks[rank].own_store);
         arena_clear(&m->ranks[rank].weights);
         arena_clear(&m->ranks[rank].scratch);
     }
@@ -303,16 +337,26 @@ static void count_step(struct rank_model *r, const struct batch *b)
     atomic_fetch_add_explicit(&r->cached_rows_read, cached, memory_order_relaxed);
 }
 
+/* A shared store is copied by rank 0 while the others wait: the copy of a block
+ * would overwrite what its new owner writes next. */
+static enum status copy_blocks(struct model *m, int rank)
+{
+    const struct batch *b = m->batch;
+    int shared = m->options.mla_by_chunk;
+    for (int i = 0; i < b->n_copies && (!shared || rank == 0); i++)
+        latent_store_copy_block(m->ranks[rank].store, b->copies[i].source, b->copies[i].destination);
+    return shared && b->n_copies > 0 ? comm_barrier(team_comm(m->team), rank) : STATUS_OK;
+}
+
 static enum status step_rank(void *context, int rank)
 {
     struct model *m = context;
     struct rank_model *r = &m->ranks[rank];
     const struct batch *b = m->batch;
-    for (int i = 0; i < b->n_copies; i++)
-        latent_store_copy_block(&r->store, b->copies[i].source, b->copies[i].destination);
+    TRY(copy_blocks(m, rank));
     embed(m, r);
     struct attention_step step = {
-        .spans = b->spans, .n_spans = b->n_spans, .n_rows = b->n_rows, .store = &r->store,
+        .spans = b->spans, .n_spans = b->n_spans, .n_rows = b->n_rows, .store = r->store,
     };
     for (step.layer = 0; step.layer < m->config.n_layers; step.layer++)
         TRY(layer_run(&r->layers[step.layer], &step, r->x));
@@ -362,14 +406,17 @@ void model_device_report(const struct model *m, int rank, struct device_report *
     uint64_t steps = atomic_load_explicit(&r->steps, memory_order_relaxed);
     uint64_t rows = atomic_load_explicit(&r->rows, memory_order_relaxed);
     uint64_t cached = atomic_load_explicit(&r->cached_rows_read, memory_order_relaxed);
-    size_t per_token = cache_layout_token_bytes(&r->store.layout) * (size_t)m->config.n_layers;
+    size_t per_token = cache_layout_token_bytes(&r->store->layout) * (size_t)m->config.n_layers;
+    /* By chunk a device holds one token in n, so its share of each. */
+    size_t share = m->options.mla_by_chunk ? (size_t)m->options.n_ranks : 1;
+    per_token /= share;
     *out = (struct device_report){
         .heads_begin = heads.begin, .heads_end = heads.end,
         .n_latents = n_latents > 0 ? n_latents : kv.end - kv.begin,
         .first_latent = n_latents > 0 ? latents[0] : kv.begin,
         .weight_bytes = r->weight_bytes,
         .cache_bytes_per_token = per_token,
-        .cache_bytes = r->store.mapped,
+        .cache_bytes = r->store->mapped / share,
         .tokens_that_fit = (int64_t)m->options.n_blocks * m->options.block_size,
         .cache_bytes_read = cached * per_token,
         .cache_bytes_written = rows * per_token,

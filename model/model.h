@@ -29,6 +29,8 @@ struct model_options {
     int weight_type;            /* enum weight_type, or MODEL_WEIGHTS_AUTO */
     enum cache_type cache_type;
     int block_size;
+    int mla_by_chunk;           /* MLA's cache sharded by chunk of positions, not replicated; other kinds
+                                   are not affected */
     /* Blocks: n_blocks if given; else what max_cache_sequences need at full length;
      * in any case no more than device_memory and max_cache_bytes allow. */
     int n_blocks;

@@ -113,9 +113,9 @@ static void give_order(struct team *t)
         futex_wake_all(&t->order);
 }
 
-static void follow(struct team *t, int rank)
+static void follow(struct team *t, int rank, uint32_t last)
 {
-    for (uint32_t last = 0;; last++) {
+    for (;; last++) {
         wait_for_order(t, last);
         if (t->ended)
             return;
@@ -146,6 +146,8 @@ enum status team_run(struct team *t, enum status (*lead)(void *context), void *c
     topology_read(&topology);
     int bind = t->options.bind && topology.usable >= t->options.n_ranks;
     enum status result = STATUS_OK;
+    uint32_t last_order = atomic_load(&t->order);
+    t->ended = 0;
     omp_set_dynamic(0);
 #pragma omp parallel num_threads(t->options.n_ranks)
     {
@@ -160,7 +162,7 @@ enum status team_run(struct team *t, enum status (*lead)(void *context), void *c
             t->ended = 1;
             give_order(t);
         } else {
-            follow(t, rank);
+            follow(t, rank, last_order);
         }
     }
     return result;

@@ -36,7 +36,7 @@ void team_destroy(struct team *team);           /* NULL is allowed */
 int team_size(const struct team *team);
 struct comm *team_comm(struct team *team);
 
-/* Returns what lead returns.  PEER_FAILED: the runtime gave fewer threads than
+/* Returns what lead returns; may be called again afterwards.  PEER_FAILED: the runtime gave fewer threads than
  * ranks; lead has not run. */
 MUST_CHECK enum status team_run(struct team *team, enum status (*lead)(void *context), void *context);
 

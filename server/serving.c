@@ -94,6 +94,7 @@ static void fill_model_options(const struct serving_options *o, struct model_opt
         .weight_type = o->weights - 1,
         .cache_type = (enum cache_type)o->cache_type,
         .block_size = o->block_size,
+        .mla_by_chunk = o->mla_by_chunk,
         .device_memory = o->device_memory,
         .max_cache_bytes = o->device_memory > 0 ? 0 : cache_bytes_wanted(),
         .max_cache_sequences = 2 * o->max_sequences,

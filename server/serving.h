@@ -15,6 +15,7 @@ struct serving_options {
     int tp;                     /* 0: as many ranks as there are cores and the model allows */
     int weights;                /* 0 auto, then enum weight_type + 1 */
     int cache_type;             /* enum cache_type */
+    int mla_by_chunk;           /* 0 replicated, 1 by chunk */
     int block_size;
     size_t device_memory;       /* 0: no bound */
     int max_model_len;          /* 0: as the model says */
@@ -47,6 +48,8 @@ struct serving_options {
     { .heading = "Cache and batching" },                                                                      \
     { "cache-type", OPTION_CHOICE(type, serving.cache_type), .fallback = "f32", .choices = "f32 bf16 int8",   \
       .help = "type of the cached latents" },                                                                 \
+    { "mla-cache", OPTION_CHOICE(type, serving.mla_by_chunk), .fallback = "by-chunk",                         \
+      .choices = "replicated by-chunk", .help = "MLA's cache: whole on every rank, or sharded by position" },   \
     { "block-size", OPTION_INT(type, serving.block_size), .fallback = "32", .min = 1, .max = 256,             \
       .help = "tokens of a cache block" },                                                                    \
     { "max-model-len", OPTION_INT(type, serving.max_model_len), .fallback = "0", .min = 0, .max = 1 << 24,    \
