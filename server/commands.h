@@ -19,8 +19,10 @@
 
 /* In the order of --help.  name */
 #define COMMAND_MAP(X) \
+    X(serve) \
     X(generate) \
     X(inspect) \
+    X(synth) \
     X(verify) \
     X(version)
 
