@@ -187,6 +187,15 @@ static void a_file_is_read_whole_or_refused_with_the_place(void **state)
     assert_int_equal(json_read_file(path, 7, STATUS_BAD_MODEL, &value, &err), STATUS_IO);
     assert_non_null(strstr(err.text, path));
 
+    path = file_of("\"a\\u0000b\"", 10);
+    assert_int_equal(json_read_file(path, 10, STATUS_BAD_MODEL, &value, &err), STATUS_BAD_MODEL);
+    unlink(path);
+    path = file_of("[\"a\\u0000b\"]", 12);
+    assert_int_equal(json_read_file(path, 12, STATUS_BAD_MODEL, &value, &err), STATUS_OK);
+    assert_int_equal(json_string_length(json_array_get(value, 0)), 3);
+    json_decref(value);
+    unlink(path);
+
     static const char *const broken[] = {
         "", "{", "{\"a\": }", "[1,\n2,\n]", "{\"a\": 1} x", "{\"a\": \"\xff\"}", "nan",
     };
