@@ -23,7 +23,7 @@ enum status attention_project_create(struct linear *out, const struct attention 
 {
     struct linear_spec spec = {
         .type = a->options.weight_type, .rows = rows, .bias = bias, .n_parts = n_parts,
-        .ternary = a->config.bitnet,
+        .ternary = a->config.bitnet, .kernels = a->options.kernels, .scratch = a->options.scratch,
     };
     if (a->config.bitnet) {
         struct arena scratch;
@@ -65,6 +65,7 @@ static enum status create_output(struct attention *a, const struct attention_wei
         .type = a->options.weight_type, .rows = &columns, .n_parts = 1,
         .n_leaves = n_leaves, .leaf_begin = own.begin / per_leaf, .leaf_end = own.end / per_leaf,
         .total_inputs = (int64_t)c->n_heads * c->value_dim,
+        .kernels = a->options.kernels, .scratch = a->options.scratch,
     };
     return linear_create(&a->output, &spec, weights, err);
 }
@@ -76,7 +77,10 @@ static enum status create_gate(struct attention *a, const struct attention_weigh
         return STATUS_OK;
     int width = (a->output_heads.end - a->output_heads.begin) * a->config.value_dim;
     struct matrix rows = matrix_rows(w->gate, a->output_heads.begin * a->config.value_dim, width);
-    struct linear_spec spec = { .type = a->options.weight_type, .rows = &rows, .n_parts = 1 };
+    struct linear_spec spec = {
+        .type = a->options.weight_type, .rows = &rows, .n_parts = 1,
+        .kernels = a->options.kernels, .scratch = a->options.scratch,
+    };
     TRY(linear_create(&a->gate, &spec, weights, err));
     return arena_take(scratch, (size_t)a->options.max_rows * (size_t)width, sizeof *a->gates,
                       (void **)&a->gates, err);
@@ -297,8 +301,8 @@ struct attention_cost attention_cost(const struct attention *a)
     struct attention_cost cost = { 0 };
     cost.weight_bytes = linear_bytes(&a->output) + (a->gate.n_outputs > 0 ? linear_bytes(&a->gate) : 0)
                       + (a->latent != NULL ? latent_front_bytes(a) : kv_front_bytes(a));
-    size_t element = a->options.weight_type == WEIGHT_F32 ? 4 : 2;
-    cost.multiply_adds_per_row = (int64_t)(cost.weight_bytes / element);
+    cost.multiply_adds_per_row = (int64_t)((double)cost.weight_bytes * 8
+                                           / weight_type_bits(a->options.weight_type));
     for (int g = 0; g < a->n_groups; g++) {
         const struct attend_group *group = &a->groups[g];
         cost.multiply_adds_per_cached_row +=

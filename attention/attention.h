@@ -57,6 +57,7 @@ struct attention_options {
     const struct kernels *kernels;
     enum weight_type weight_type;
     int n_ranks, rank;
+    struct linear_scratch *scratch;     /* of the rank; NULL: every layer has its own small one */
     int max_rows;               /* token rows of a step */
     int n_positions;            /* rotary tables are made for [0, n_positions) */
     /* MLA only: the cache is sharded by chunk of positions instead of replicated;

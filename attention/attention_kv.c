@@ -129,7 +129,8 @@ static enum status create_conv(struct attention *a, const struct attention_weigh
         .n_layers = c->n_conv, .kernel_seq = c->conv_kernel_seq, .kernel_ch = c->conv_kernel_ch,
         .n_heads = n, .width = c->nope_dim, .head_rows = head_rows,
         .seq = &w->conv_seq, .channel = &w->conv_ch,
-        .weight_type = a->options.weight_type, .max_rows = a->options.max_rows,
+        .weight_type = a->options.weight_type, .kernels = a->options.kernels,
+        .scratch = a->options.scratch, .max_rows = a->options.max_rows,
     };
     return conv_create(&f->conv, &spec, weights, scratch, err);
 }

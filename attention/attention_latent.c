@@ -77,7 +77,10 @@ static enum status gather_up(const struct attention *a, const struct up_projecti
 static enum status create_up(struct linear *out, const struct attention *a, const struct matrix *rows,
                              struct arena *weights, struct error *err)
 {
-    struct linear_spec spec = { .type = a->options.weight_type, .rows = rows, .n_parts = 1 };
+    struct linear_spec spec = {
+        .type = weight_type_of_small(a->options.weight_type), .rows = rows, .n_parts = 1,
+        .kernels = a->options.kernels, .scratch = a->options.scratch,
+    };
     return linear_create(out, &spec, weights, err);
 }
 

@@ -37,7 +37,10 @@ static enum status create_head(struct conv *conv, const struct conv_spec *spec, 
                 dense[o * width * taps + k * width + i] = row[i * taps + k];
     }
     struct matrix m = { dense, ELEMENT_F32, width, width * taps, width * taps, 1 };
-    struct linear_spec linear = { .type = spec->weight_type, .rows = &m, .n_parts = 1 };
+    struct linear_spec linear = {
+        .type = weight_type_of_small(spec->weight_type), .rows = &m, .n_parts = 1,
+        .kernels = spec->kernels, .scratch = spec->scratch,
+    };
     enum status s = linear_create(&conv->channel[head], &linear, weights, err);
     arena_clear(&scratch);
     return s;

@@ -36,6 +36,8 @@ struct conv_spec {
     const struct matrix *seq;           /* [all channels][kernel_seq] */
     const struct matrix *channel;       /* [all channels][width * kernel_ch]: tap is the fast index */
     enum weight_type weight_type;
+    const struct kernels *kernels;
+    struct linear_scratch *scratch;
     int max_rows;
 };
 

@@ -18,6 +18,11 @@ static int fits_avx512(void)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
         && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
 }
+
+static int fits_avx512bf16(void)
+{
+    return fits_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
+}
 #endif
 
 /* Fastest first; the last row fits every CPU. */
@@ -26,10 +31,11 @@ static const struct {
     int (*fits)(void);
 } choices[] = {
 #ifdef __x86_64__
-    { &kernels_avx512, fits_avx512 },
-    { &kernels_avx2,   fits_avx2   },
+    { &kernels_avx512bf16, fits_avx512bf16 },
+    { &kernels_avx512,     fits_avx512     },
+    { &kernels_avx2,       fits_avx2       },
 #endif
-    { &kernels_ref,    fits_any    },
+    { &kernels_ref,        fits_any        },
 };
 
 const struct kernels *kernels_select(const char *name)
@@ -45,7 +51,7 @@ const struct kernels *kernels_select(const char *name)
 const char *kernels_names(void)
 {
 #ifdef __x86_64__
-    return "avx512, avx2, ref";
+    return "avx512bf16, avx512, avx2, ref";
 #else
     return "ref";
 #endif

@@ -22,19 +22,38 @@ enum { PANEL_WIDTH = 16 };      /* outputs of a weight panel, lanes of a vector 
 
 /* y = x W^T with W packed in panels of 16 outputs (linear.h has the picture).
  * The sum over n_inputs is cut into leaves; each leaf is summed input by input
- * in order, and the leaves are added as `part` says. */
+ * (quantised types: group by group) in order, and the leaves are added as `part`
+ * says. */
 struct gemm {
-    const float *x;             /* [n_rows][x_stride], n_inputs used */
+    const float *x;             /* [n_rows][x_stride], n_inputs used; gemm_f32, gemm_bf16 */
     size_t x_stride;
+    const void *packed_x;       /* [n_rows][packed_stride bytes]: what pack_bf16 or pack_int8 made;
+                                   gemm_int8, gemm_int4, and gemm_bf16 where has_bf16_inputs */
+    size_t packed_stride;
     int n_rows;
     const void *panels;         /* [n_panels][panel_bytes] */
     size_t panel_bytes;
     int n_outputs;              /* of the last panel only the valid lanes are written */
-    const int *leaf_end;        /* [part->end - part->begin] input index, even but the last */
+    const int *leaf_end;        /* [part->end - part->begin] input index, even but the last;
+                                   quantised types: index of a group */
     const struct reduce_part *part;
     float *y;                   /* node k of row r at y + k * node_stride + r * y_stride */
     size_t y_stride, node_stride;
 };
+
+/* Quantised weights and inputs come in groups of GROUP_INPUTS.  A row of inputs is
+ *     [group][GROUP_INPUTS] int8, then [group] float scale, then [group] int32 sum
+ * and a group of a panel (linear.h)
+ *     [quad][16 outputs][4 inputs], one byte or half a byte each, then [16] bf16 scale
+ * Weights are stored plus 128 (int8) or plus 8 (int4), so that one operand of the
+ * byte products is unsigned; the sums take that out again. */
+enum { GROUP_INPUTS = 32, GROUP_QUADS = GROUP_INPUTS / 4 };
+
+/* Bytes of a packed row of n_groups. */
+static inline size_t packed_int8_bytes(int n_groups)
+{
+    return (size_t)n_groups * (GROUP_INPUTS + sizeof(float) + sizeof(int32_t));
+}
 
 /* scores[r][s] = sum_d queries[r][d] * keys[s][d] */
 struct score_block {
@@ -63,6 +82,15 @@ struct kernels {
     const char *name;
     void (*gemm_f32)(const struct gemm *g);     /* panels of f32 */
     void (*gemm_bf16)(const struct gemm *g);    /* panels of bf16 pairs */
+    void (*gemm_int8)(const struct gemm *g);    /* panels of int8 groups */
+    void (*gemm_int4)(const struct gemm *g);    /* panels of 4-bit groups */
+    int has_bf16_inputs;                        /* gemm_bf16 wants packed_x: the processor multiplies bf16 */
+
+    /* n inputs as bf16, an odd last one paired with zero. */
+    void (*pack_bf16)(uint16_t *out, const float *x, int n);
+    /* One group: n <= GROUP_INPUTS inputs (the rest is zero) to int8 by the largest
+     * magnitude; *scale times out[i] is x[i], *sum is the sum of out. */
+    void (*pack_int8)(int8_t *out, float *scale, int32_t *sum, const float *x, int n);
     void (*score)(const struct score_block *b);
     void (*add_values)(const struct value_block *b);
 
@@ -91,7 +119,7 @@ struct kernels {
  * NULL: no such table, or the CPU lacks its instructions. */
 const struct kernels *kernels_select(const char *name);
 
-/* "avx512, avx2, ref": what this build has, for help and errors. */
+/* "avx512bf16, avx512, avx2, ref": what this build has, for help and errors. */
 const char *kernels_names(void);
 
 #endif

@@ -10,6 +10,8 @@
  */
 #include "attention/kernels.h"
 
+#include "base/element.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -21,8 +23,18 @@ typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t v16i __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint32_t v16u __attribute__((vector_size(64), aligned(4), may_alias));
 
+#ifdef HAS_BF16_DOT
+#define HAS_BF16_INPUTS 1
+#else
+#define HAS_BF16_INPUTS 0
+#endif
+
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
+
+#if defined(HAS_BF16_DOT) || defined(HAS_BYTE_DOT)
+#include "attention/kernels_intrinsics.h"
+#endif
 
 INLINE v16 splat(float x)
 {
@@ -142,7 +154,9 @@ INLINE void gemm_block(const struct gemm *g, leaf_body *leaf, int row, int panel
      * and never touch it. */
     v16 waiting[REDUCE_MAX_DEPTH][BLOCK_ROWS][BLOCK_PANELS];
     int n_waiting = 0, node = 0, first = 0;
-    const float *x = g->x + (size_t)row * g->x_stride;
+    const float *x = g->packed_x != NULL
+        ? (const float *)(const void *)((const char *)g->packed_x + (size_t)row * g->packed_stride)
+        : g->x + (size_t)row * g->x_stride;
     const char *w = (const char *)g->panels + (size_t)panel * g->panel_bytes;
     int n_leaves = g->part->end - g->part->begin;
     for (int i = 0; i < n_leaves; i++) {
@@ -174,6 +188,29 @@ INLINE void gemm_block(const struct gemm *g, leaf_body *leaf, int row, int panel
         }
     }
 }
+
+/* bf16 inputs: a 32-bit word is a pair of inputs, multiplied at once. */
+#ifdef HAS_BF16_DOT
+INLINE void leaf_bf16_pairs(v16 acc[BLOCK_ROWS][BLOCK_PANELS], const struct gemm *g, const float *x,
+                            const char *panel, int first, int end, const int rows, const int panels)
+{
+    const char *words = (const char *)x;
+    for (int k = first; k < end; k += 2) {
+        v16i w[BLOCK_PANELS];
+        UNROLL
+        for (int p = 0; p < panels; p++)
+            w[p] = *(const v16i *)(panel + (size_t)p * g->panel_bytes + (size_t)k * 32);
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            int32_t pair;
+            memcpy(&pair, words + (size_t)r * g->packed_stride + (size_t)k * 2, sizeof pair);
+            UNROLL
+            for (int p = 0; p < panels; p++)
+                acc[r][p] = dot_bf16_pairs(acc[r][p], pair, w[p]);
+        }
+    }
+}
+#endif
 
 #if BLOCK_ROWS >= 6
 #define REST_CASES(block) case 3: block(3); break; case 4: block(4); break; case 5: block(5); break;
@@ -215,7 +252,171 @@ static void gemm_f32(const struct gemm *g)
 
 static void gemm_bf16(const struct gemm *g)
 {
+#ifdef HAS_BF16_DOT
+    gemm_all(g, leaf_bf16_pairs);
+#else
     gemm_all(g, leaf_bf16);
+#endif
+}
+
+/* ---- quantised linear layers ---- */
+
+#ifndef HAS_BYTE_DOT
+/* acc[o] += sum of 4 products of unsigned bytes of w[o] with signed bytes of x. */
+INLINE v16i dot_bytes(v16i acc, v16u w, int32_t x)
+{
+    UNROLL
+    for (int b = 0; b < 4; b++) {
+        v16i weight = (v16i)(w >> (8 * b) & 255u);
+        acc += weight * (int32_t)(int8_t)(x >> (8 * b));
+    }
+    return acc;
+}
+#endif
+
+/* Where the parts of a packed row of inputs are. */
+struct packed_row {
+    const char *bytes;
+    const float *scales;
+    const int32_t *sums;
+};
+
+INLINE struct packed_row packed_row(const struct gemm *g, const char *row)
+{
+    size_t n_groups = g->packed_stride / (GROUP_INPUTS + 8);
+    return (struct packed_row){
+        .bytes = row,
+        .scales = (const float *)(const void *)(row + n_groups * GROUP_INPUTS),
+        .sums = (const int32_t *)(const void *)(row + n_groups * (GROUP_INPUTS + 4)),
+    };
+}
+
+INLINE v16 load_scales(const char *at)
+{
+    typedef uint16_t v16h __attribute__((vector_size(32), aligned(2), may_alias));
+    v16u wide = __builtin_convertvector(*(const v16h *)at, v16u);
+    return (v16)(wide << 16);
+}
+
+/* One quad of inputs of a panel's group, a byte per weight. */
+INLINE v16u weight_quad(const char *group, int quad, const int bits)
+{
+    if (bits == 8)
+        return *(const v16u *)(group + quad * 64);
+    /* Low halves of the bytes are quads 0 to 3, high halves 4 to 7. */
+    v16u both = *(const v16u *)(group + quad % (GROUP_QUADS / 2) * 64);
+    return (quad < GROUP_QUADS / 2 ? both : both >> 4) & 0x0f0f0f0fu;
+}
+
+INLINE void leaf_quantised(v16 acc[BLOCK_ROWS][BLOCK_PANELS], const struct gemm *g, const float *x,
+                           const char *panel, int first, int end, const int rows, const int panels,
+                           const int bits)
+{
+    const size_t group_bytes = (size_t)GROUP_INPUTS * 2 * (size_t)bits + 32;
+    struct packed_row in[BLOCK_ROWS];
+    UNROLL
+    for (int r = 0; r < rows; r++)
+        in[r] = packed_row(g, (const char *)x + (size_t)r * g->packed_stride);
+    for (int k = first; k < end; k++) {
+        const char *group = panel + (size_t)k * group_bytes;
+        v16i sum[BLOCK_ROWS][BLOCK_PANELS];
+        UNROLL
+        for (int r = 0; r < rows; r++)
+            UNROLL
+            for (int p = 0; p < panels; p++)
+                sum[r][p] = (v16i){ 0 } - in[r].sums[k] * (bits == 8 ? 128 : 8);
+        UNROLL
+        for (int q = 0; q < GROUP_QUADS; q++) {
+            v16u w[BLOCK_PANELS];
+            UNROLL
+            for (int p = 0; p < panels; p++)
+                w[p] = weight_quad(group + (size_t)p * g->panel_bytes, q, bits);
+            UNROLL
+            for (int r = 0; r < rows; r++) {
+                int32_t quad;
+                memcpy(&quad, in[r].bytes + (size_t)k * GROUP_INPUTS + q * 4, sizeof quad);
+                UNROLL
+                for (int p = 0; p < panels; p++)
+                    sum[r][p] = dot_bytes(sum[r][p], w[p], quad);
+            }
+        }
+        UNROLL
+        for (int p = 0; p < panels; p++) {
+            v16 scale = load_scales(group + (size_t)p * g->panel_bytes + group_bytes - 32);
+            UNROLL
+            for (int r = 0; r < rows; r++)
+                acc[r][p] += __builtin_convertvector(sum[r][p], v16) * (scale * in[r].scales[k]);
+        }
+    }
+}
+
+INLINE void leaf_int8(v16 acc[BLOCK_ROWS][BLOCK_PANELS], const struct gemm *g, const float *x,
+                      const char *panel, int first, int end, const int rows, const int panels)
+{
+    leaf_quantised(acc, g, x, panel, first, end, rows, panels, 8);
+}
+
+INLINE void leaf_int4(v16 acc[BLOCK_ROWS][BLOCK_PANELS], const struct gemm *g, const float *x,
+                      const char *panel, int first, int end, const int rows, const int panels)
+{
+    leaf_quantised(acc, g, x, panel, first, end, rows, panels, 4);
+}
+
+/* Sums of integers and of floats share the registers: half as many panels, unless
+ * there is one row, which is a matter of memory and wants many streams. */
+INLINE void gemm_quantised(const struct gemm *g, leaf_body *leaf)
+{
+    enum { PANELS = BLOCK_PANELS > 1 ? BLOCK_PANELS / 2 : 1 };
+    int n_panels = (g->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
+    int panel = 0;
+    for (; g->n_rows == 1 && panel + BLOCK_PANELS <= n_panels; panel += BLOCK_PANELS)
+        gemm_block(g, leaf, 0, panel, 1, BLOCK_PANELS);
+    for (; panel + PANELS <= n_panels; panel += PANELS)
+        gemm_panels(g, leaf, panel, PANELS);
+    for (; panel < n_panels; panel++)
+        gemm_panels(g, leaf, panel, 1);
+}
+
+static void gemm_int8(const struct gemm *g)
+{
+    gemm_quantised(g, leaf_int8);
+}
+
+static void gemm_int4(const struct gemm *g)
+{
+    gemm_quantised(g, leaf_int4);
+}
+
+static void pack_bf16(uint16_t *out, const float *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        out[i] = f32_to_bf16(x[i]);
+    if (n % 2 != 0)
+        out[n] = 0;
+}
+
+static void pack_int8(int8_t *out, float *scale, int32_t *sum, const float *x, int n)
+{
+    float padded[GROUP_INPUTS] = { 0 };
+    memcpy(padded, x, (size_t)n * sizeof *x);
+    float largest = 0;
+    for (int i = 0; i < GROUP_INPUTS; i++) {
+        float size = fabsf(padded[i]);
+        largest = size > largest ? size : largest;
+    }
+    float inverse = largest > 0 ? 127 / largest : 0;
+    int32_t total = 0;
+    for (int i = 0; i < GROUP_INPUTS; i++) {
+        /* 1.5 * 2^23 rounds to the nearest whole number. */
+        float rounded = padded[i] * inverse + 12582912.0f;
+        int32_t bits;
+        memcpy(&bits, &rounded, sizeof bits);
+        int32_t value = bits - 0x4b400000;
+        out[i] = (int8_t)value;
+        total += value;
+    }
+    *scale = largest / 127;
+    *sum = total;
 }
 
 /* ---- attention over rows ---- */
@@ -472,6 +673,9 @@ static void widen_int8(float *out, const int8_t *in, float scale, int n)
 #define KERNELS_TABLE(set)                                                     \
     {                                                                          \
         .name = set, .gemm_f32 = gemm_f32, .gemm_bf16 = gemm_bf16,             \
+        .gemm_int8 = gemm_int8, .gemm_int4 = gemm_int4,                        \
+        .has_bf16_inputs = HAS_BF16_INPUTS,                                    \
+        .pack_bf16 = pack_bf16, .pack_int8 = pack_int8,                        \
         .score = score, .add_values = add_values,                              \
         .softmax_part = softmax_part, .rms_norm = rms_norm,                    \
         .silu_multiply = silu_multiply, .sigmoid_multiply = sigmoid_multiply,  \

@@ -9,6 +9,7 @@ extern const struct kernels kernels_ref;        /* plain, any CPU */
 #ifdef __x86_64__
 extern const struct kernels kernels_avx2;
 extern const struct kernels kernels_avx512;
+extern const struct kernels kernels_avx512bf16;     /* and VNNI */
 #endif
 
 #endif

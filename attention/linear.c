@@ -3,6 +3,28 @@
 #include <assert.h>
 #include <math.h>
 
+enum { OWN_SCRATCH_ROWS = 16 };
+
+static const struct {
+    const char *name;
+    double bits;
+} weight_types[] = { { "f32", 32 }, { "bf16", 16 }, { "int8", 8.5 }, { "int4", 4.5 } };
+
+const char *weight_type_name(enum weight_type type)
+{
+    return weight_types[type].name;
+}
+
+enum weight_type weight_type_of_small(enum weight_type type)
+{
+    return type == WEIGHT_F32 ? WEIGHT_F32 : WEIGHT_BF16;
+}
+
+double weight_type_bits(enum weight_type type)
+{
+    return weight_types[type].bits;
+}
+
 int linear_leaf_column(int64_t n, int n_leaves, int leaf)
 {
     int64_t column = n * leaf / n_leaves;
@@ -29,6 +51,13 @@ static double ternary_scale(double mean)
     return mean > 1e-5 ? mean : 1e-5;
 }
 
+/* How many inputs the group that starts at `input` has in this leaf. */
+int linear_group_inputs(const struct linear *linear, int leaf, int input)
+{
+    int left = linear->leaf_inputs_end[leaf] - input;
+    return left < GROUP_INPUTS ? left : GROUP_INPUTS;
+}
+
 float linear_make_ternary(float *row, int n, double mean)
 {
     double s = 1.0 / ternary_scale(mean);
@@ -37,41 +66,6 @@ float linear_make_ternary(float *row, int n, double mean)
         row[i] = (float)(t > 1 ? 1 : t < -1 ? -1 : t);
     }
     return (float)ternary_scale(mean);
-}
-
-static void store_lane(const struct linear *linear, const float *row, int output)
-{
-    char *panel = (char *)linear->panels + (size_t)(output / PANEL_WIDTH) * linear->panel_bytes;
-    size_t lane = (size_t)(output % PANEL_WIDTH);
-    for (size_t k = 0; k < (size_t)linear->n_inputs; k++) {
-        if (linear->type == WEIGHT_F32)
-            ((float *)panel)[k * PANEL_WIDTH + lane] = row[k];
-        else
-            ((uint16_t *)panel)[(k / 2 * PANEL_WIDTH + lane) * 2 + k % 2] = f32_to_bf16(row[k]);
-    }
-}
-
-static enum status pack(struct linear *linear, const struct linear_spec *spec, struct arena *arena,
-                        struct error *err)
-{
-    size_t pairs = ((size_t)linear->n_inputs + 1) / 2;
-    size_t n_panels = ((size_t)linear->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
-    linear->panel_bytes = pairs * 2 * PANEL_WIDTH * (linear->type == WEIGHT_F32 ? 4 : 2);
-    TRY(arena_take(arena, n_panels, linear->panel_bytes, &linear->panels, err));
-    struct arena scratch;
-    arena_init(&scratch);
-    float *row;
-    TRY(ARENA_ARRAY(&scratch, (size_t)linear->n_inputs, &row, err));
-    int output = 0;
-    for (int p = 0; p < spec->n_parts; p++)
-        for (int64_t r = 0; r < spec->rows[p].n_rows; r++) {
-            matrix_read_row(&spec->rows[p], r, row);
-            if (spec->ternary)
-                linear_make_ternary(row, linear->n_inputs, spec->ternary_mean);
-            store_lane(linear, row, output++);
-        }
-    arena_clear(&scratch);
-    return STATUS_OK;
 }
 
 static enum status pack_bias(struct linear *linear, const struct linear_spec *spec, struct arena *arena,
@@ -96,6 +90,38 @@ static enum status pack_bias(struct linear *linear, const struct linear_spec *sp
     return STATUS_OK;
 }
 
+enum status linear_scratch_create(struct linear_scratch *scratch, int max_rows, int max_inputs,
+                                  struct arena *arena, struct error *err)
+{
+    size_t bf16_row = ((size_t)max_inputs + 2) * 2;
+    /* Leaves may each end in a group that is not full. */
+    size_t groups = (size_t)max_inputs / GROUP_INPUTS + REDUCE_MAX_LEAVES + 1;
+    size_t int8_row = packed_int8_bytes((int)groups);
+    scratch->capacity = (size_t)max_rows * (bf16_row > int8_row ? bf16_row : int8_row);
+    return ARENA_ARRAY(arena, scratch->capacity, &scratch->bytes, err);
+}
+
+/* Do this type and these kernels want packed inputs, and where? */
+static enum status choose_scratch(struct linear *linear, const struct linear_spec *spec, struct arena *arena,
+                                  struct error *err)
+{
+    if (linear->type == WEIGHT_F32)
+        return STATUS_OK;
+    if (linear->type == WEIGHT_BF16) {
+        /* BitLinear's whole numbers up to 128 are exact in bf16 as well. */
+        if (spec->kernels == NULL || !spec->kernels->has_bf16_inputs)
+            return STATUS_OK;
+        linear->packed_stride = ((size_t)linear->n_inputs + 1) / 2 * 4;
+    } else {
+        linear->packed_stride = packed_int8_bytes(linear->n_groups);
+    }
+    linear->scratch = spec->scratch;
+    if (linear->scratch != NULL && linear->scratch->capacity >= linear->packed_stride)
+        return STATUS_OK;
+    TRY(ARENA_ARRAY(arena, 1, &linear->scratch, err));
+    return linear_scratch_create(linear->scratch, OWN_SCRATCH_ROWS, linear->n_inputs, arena, err);
+}
+
 enum status linear_create(struct linear *linear, const struct linear_spec *spec, struct arena *arena,
                           struct error *err)
 {
@@ -109,14 +135,61 @@ enum status linear_create(struct linear *linear, const struct linear_spec *spec,
     if (spec->ternary)
         linear->out_scale = (float)ternary_scale(spec->ternary_mean);
     set_leaves(linear, spec);
+    /* -1, 0 and 1 are exact in bf16, and BitLinear has quantised its inputs. */
+    if (spec->ternary && spec->type > WEIGHT_BF16)
+        linear->type = WEIGHT_BF16;
     /* bf16 pairs may not straddle leaves; odd leaves occur in toy shapes only. */
-    for (int i = 0; i + 1 < linear->part.end - linear->part.begin; i++)
+    for (int i = 0; linear->type == WEIGHT_BF16 && i + 1 < linear->part.end - linear->part.begin; i++)
         if (linear->leaf_end[i] % 2 != 0)
             linear->type = WEIGHT_F32;
     if (linear->n_outputs == 0 || linear->n_inputs == 0)
         return STATUS_OK;
-    TRY(pack(linear, spec, arena, err));
+    TRY(linear_pack(linear, spec, arena, err));
+    TRY(choose_scratch(linear, spec, arena, err));
     return pack_bias(linear, spec, arena, err);
+}
+
+/* One row of inputs as the kernel wants it. */
+static void pack_row(const struct linear *linear, const struct kernels *kernels, const float *x, char *out)
+{
+    if (linear->type == WEIGHT_BF16) {
+        kernels->pack_bf16((uint16_t *)(void *)out, x, linear->n_inputs);
+        return;
+    }
+    size_t n_groups = (size_t)linear->n_groups;
+    float *scales = (float *)(void *)(out + n_groups * GROUP_INPUTS);
+    int32_t *sums = (int32_t *)(void *)(out + n_groups * (GROUP_INPUTS + 4));
+    int group = 0, input = 0;
+    for (int leaf = 0; leaf < linear->part.end - linear->part.begin; leaf++) {
+        for (; group < linear->leaf_end[leaf]; group++) {
+            int n = linear_group_inputs(linear, leaf, input);
+            kernels->pack_int8((int8_t *)out + (size_t)group * GROUP_INPUTS, &scales[group], &sums[group],
+                               x + input, n);
+            input += n;
+        }
+    }
+}
+
+/* As many rows as the scratch holds. */
+static void apply_packed(const struct linear *linear, const struct kernels *kernels, struct gemm *g)
+{
+    int at_once = (int)(linear->scratch->capacity / linear->packed_stride);
+    g->packed_x = linear->scratch->bytes;
+    g->packed_stride = linear->packed_stride;
+    for (int first = 0, total = g->n_rows; first < total; first += g->n_rows) {
+        g->n_rows = total - first < at_once ? total - first : at_once;
+        for (int r = 0; r < g->n_rows; r++)
+            pack_row(linear, kernels, g->x + (size_t)r * g->x_stride,
+                     linear->scratch->bytes + (size_t)r * linear->packed_stride);
+        if (linear->type == WEIGHT_BF16)
+            kernels->gemm_bf16(g);
+        else if (linear->type == WEIGHT_INT8)
+            kernels->gemm_int8(g);
+        else
+            kernels->gemm_int4(g);
+        g->x += (size_t)g->n_rows * g->x_stride;
+        g->y += (size_t)g->n_rows * g->y_stride;
+    }
 }
 
 void linear_apply(const struct linear *linear, const struct kernels *kernels, const float *x,
@@ -130,7 +203,9 @@ void linear_apply(const struct linear *linear, const struct kernels *kernels, co
         .n_outputs = linear->n_outputs, .leaf_end = linear->leaf_end, .part = &linear->part,
         .y = y, .y_stride = y_stride, .node_stride = node_stride,
     };
-    if (linear->type == WEIGHT_F32)
+    if (linear->scratch != NULL)
+        apply_packed(linear, kernels, &g);
+    else if (linear->type == WEIGHT_F32)
         kernels->gemm_f32(&g);
     else
         kernels->gemm_bf16(&g);

@@ -3,8 +3,15 @@
  * Weights are packed once, at load, for the kernel that reads them: panels of
  * 16 outputs, each panel one sequential stream.
  *
- *   f32   panel [input][16 outputs]
- *   bf16  panel [input / 2][16 outputs][2 inputs]   (the pairs of vdpbf16ps)
+ *   f32    panel [input][16 outputs]
+ *   bf16   panel [input / 2][16 outputs][2 inputs]   (the pairs of vdpbf16ps)
+ *   int8   panel [group] of { [8 quads][16 outputs][4 inputs] bytes, [16] bf16 scales }
+ *   int4   the same with half bytes: the low halves of [4][16][4] bytes are quads
+ *          0 to 3, the high halves 4 to 7
+ *
+ * int8 and int4 have one scale for 32 inputs of an output (8.5 and 4.5 bits a
+ * weight); groups begin anew at every leaf.  Inputs are rounded to int8 by groups
+ * too, so the products are exact integers.
  *
  * Rows of W come from several matrices (gate and up, or one head's rows out of
  * a larger matrix), columns from a run of segments: a row-parallel layer holds
@@ -25,7 +32,14 @@
 #include "base/arena.h"
 #include "base/element.h"
 
-enum weight_type { WEIGHT_F32, WEIGHT_BF16 };
+enum weight_type { WEIGHT_F32, WEIGHT_BF16, WEIGHT_INT8, WEIGHT_INT4 };
+
+/* Rows of inputs as the kernel wants them, while it runs.  One of a rank serves
+ * all its layers; a call with more rows than fit is done in parts. */
+struct linear_scratch {
+    char *bytes;
+    size_t capacity;
+};
 
 struct linear {
     int n_outputs, n_inputs;        /* of this rank's part */
@@ -36,6 +50,10 @@ struct linear {
     struct reduce_part part;
     int leaf_end[REDUCE_MAX_LEAVES];
     float out_scale;                /* BitLinear: 1 / s of the weight; else 1 */
+    struct linear_scratch *scratch; /* NULL: the kernel takes the inputs as they are */
+    size_t packed_stride;           /* bytes of a packed row */
+    int n_groups;                   /* int8, int4; leaf_end then counts groups */
+    int leaf_inputs_end[REDUCE_MAX_LEAVES];     /* and this inputs */
 };
 
 struct linear_spec {
@@ -50,6 +68,8 @@ struct linear_spec {
     int64_t total_inputs;           /* n above; ignored when n_leaves is 0 */
     int ternary;                    /* BitLinear: round to -1, 0, 1 by ternary_mean */
     double ternary_mean;            /* mean |w| of the whole tensor that all rows come from */
+    const struct kernels *kernels;  /* that will be used: says whether inputs are packed */
+    struct linear_scratch *scratch; /* of the rank; NULL: an own one for a few rows */
 };
 
 /* NO_MEMORY. */
@@ -61,6 +81,24 @@ void linear_apply(const struct linear *linear, const struct kernels *kernels, co
                   size_t x_stride, int n_rows, float *y, size_t y_stride, size_t node_stride);
 
 size_t linear_bytes(const struct linear *linear);       /* of the packed panels */
+
+/* Scratch for max_rows rows of max_inputs inputs.  NO_MEMORY. */
+MUST_CHECK enum status linear_scratch_create(struct linear_scratch *scratch, int max_rows, int max_inputs,
+                                             struct arena *arena, struct error *err);
+
+/* Pack spec's rows into linear->panels (linear_pack.c; called by linear_create). */
+MUST_CHECK enum status linear_pack(struct linear *linear, const struct linear_spec *spec, struct arena *arena,
+                                   struct error *err);
+
+/* Inputs of the group that starts at `input`: 32, or what is left of the leaf. */
+int linear_group_inputs(const struct linear *linear, int leaf, int input);
+
+const char *weight_type_name(enum weight_type type);
+double weight_type_bits(enum weight_type type);     /* a weight takes, scales included */
+
+/* The type of matrices that are a small part of a model and multiply what has
+ * been multiplied before (W_UK, W_UV, convolutions): bf16 at the least. */
+enum weight_type weight_type_of_small(enum weight_type type);
 
 /* Mean |w| over a whole matrix, in double, row by row. */
 double linear_mean_magnitude(const struct matrix *w, float *row_scratch);

@@ -1,13 +1,15 @@
 #include "base/buf.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 void buf_init(struct buf *b, size_t max)
 {
-    *b = (struct buf){ .max = max };
+    /* One byte stays free for the zero behind the text. */
+    *b = (struct buf){ .max = max < SIZE_MAX / 2 ? max : SIZE_MAX / 2 };
 }
 
 void buf_clear(struct buf *b)

@@ -25,7 +25,10 @@ enum status file_read(const char *path, struct buf *out, struct error *err)
         }
         s = buf_add(out, piece, (size_t)n);
         if (s != STATUS_OK) {
-            fail(err, s, "%s is larger than %zu bytes", path, out->max);
+            if (s == STATUS_NO_MEMORY)
+                fail(err, s, "no memory to read %s", path);
+            else
+                fail(err, s, "%s is larger than %zu bytes", path, out->max);
             break;
         }
     }

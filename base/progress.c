@@ -14,7 +14,8 @@ enum { BAR_CELLS = 24 };
 
 void progress_start(struct progress *p, const char *what)
 {
-    *p = (struct progress){ .what = what, .started_ns = clock_now_ns(), .is_terminal = isatty(STDERR_FILENO) };
+    *p = (struct progress){ .what = what, .started_ns = clock_now_ns() };
+    p->is_terminal = isatty(STDERR_FILENO);
     p->shown_ns = p->started_ns;
 }
 
@@ -26,8 +27,9 @@ static void draw(struct progress *p, size_t done, size_t total, double left_seco
         bar[i] = i < full ? '#' : '.';
     bar[BAR_CELLS] = '\0';
     char line[256];
-    int n = snprintf(line, sizeof line, "\r%.60s  [%s] %3zu %%  %.2f of %.2f GB  %.0f s left\x1b[K", p->what, bar,
-                     done * 100 / total, (double)done / 1e9, (double)total / 1e9, left_seconds);
+    int n = snprintf(line, sizeof line, "\r%.60s  [%s] %3zu %%  %.2f of %.2f GB  %.0f s left\x1b[K",
+                     p->what, bar, done * 100 / total, (double)done / 1e9, (double)total / 1e9,
+                     left_seconds);
     p->has_bar = write(STDERR_FILENO, line, (size_t)n) > 0;
 }
 

@@ -90,7 +90,8 @@ static int wait_for_change(struct queue *q, int64_t timeout_ns, int64_t deadline
 
 int queue_pop(struct queue *q, void *item, int64_t timeout_ns)
 {
-    int64_t deadline = timeout_ns > 0 ? clock_now_ns() + timeout_ns : 0;
+    const int64_t longest = (int64_t)3600 * 24 * 365 * 1000000000;
+    int64_t deadline = clock_now_ns() + (timeout_ns < longest ? timeout_ns : longest);
     pthread_mutex_lock(&q->lock);
     while (q->count == 0 && !q->closed && !q->woken && timeout_ns != 0)
         if (!wait_for_change(q, timeout_ns, deadline))

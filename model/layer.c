@@ -102,12 +102,16 @@ static enum status create_mlp(struct layer *layer, const struct layer_weights *w
     int first = linear_leaf_column(s->intermediate, MLP_LEAVES, first_leaf);
     int n = linear_leaf_column(s->intermediate, MLP_LEAVES, end_leaf) - first;
     struct matrix rows[2] = { matrix_rows(w->gate, first, n), matrix_rows(w->up, first, n) };
-    struct linear_spec spec = { .type = s->options.weight_type, .rows = rows, .n_parts = 2 };
+    struct linear_spec spec = {
+        .type = s->options.weight_type, .rows = rows, .n_parts = 2,
+        .kernels = s->options.kernels, .scratch = s->options.scratch,
+    };
     TRY(linear_create(&layer->gate_up, &spec, weights, err));
     struct matrix columns = matrix_columns(w->down, first, n);
     spec = (struct linear_spec){
         .type = s->options.weight_type, .rows = &columns, .n_parts = 1, .n_leaves = MLP_LEAVES,
         .leaf_begin = first_leaf, .leaf_end = end_leaf, .total_inputs = s->intermediate,
+        .kernels = s->options.kernels, .scratch = s->options.scratch,
     };
     return linear_create(&layer->down, &spec, weights, err);
 }

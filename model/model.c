@@ -11,6 +11,7 @@
 /* One rank: its weights, its cache, its scratch. */
 struct rank_model {
     struct arena weights, scratch;
+    struct linear_scratch linear_scratch;
     struct layer_shared shared;
     struct layer *layers;               /* [n_layers] */
     struct linear head;                 /* rows [head_begin, ..) of the vocabulary */
@@ -149,7 +150,12 @@ static enum status create_head(struct model *m, struct rank_model *r, int rank, 
     r->head_begin = head_row(m, rank);
     int n = head_row(m, rank + 1) - r->head_begin;
     struct matrix rows = matrix_rows(m->bound.head, r->head_begin, n);
-    struct linear_spec spec = { .type = (enum weight_type)m->options.weight_type, .rows = &rows, .n_parts = 1 };
+    /* The head's errors are not averaged by layers behind it: 8 bits at the least. */
+    enum weight_type type = (enum weight_type)m->options.weight_type;
+    struct linear_spec spec = {
+        .type = type == WEIGHT_INT4 ? WEIGHT_INT8 : type, .rows = &rows, .n_parts = 1,
+        .kernels = m->kernels, .scratch = &r->linear_scratch,
+    };
     TRY(linear_create(&r->head, &spec, &r->weights, err));
     r->weight_bytes += linear_bytes(&r->head);
     count_loaded(m, rank, linear_bytes(&r->head));
@@ -160,21 +166,29 @@ static enum status create_head(struct model *m, struct rank_model *r, int rank, 
     return STATUS_OK;
 }
 
+static int widest_input(const struct model *m)
+{
+    int heads = m->config.attention.n_heads * m->config.attention.value_dim;
+    int widest = m->config.hidden > m->config.intermediate ? m->config.hidden : m->config.intermediate;
+    return heads > widest ? heads : widest;
+}
+
 static enum status create_rank(struct model *m, int rank, struct error *err)
 {
     struct rank_model *r = &m->ranks[rank];
     size_t rows = (size_t)m->options.max_rows, hidden = (size_t)m->config.hidden;
     struct attention_options options = {
         .kernels = m->kernels, .weight_type = (enum weight_type)m->options.weight_type,
-        .n_ranks = m->options.n_ranks, .rank = rank, .max_rows = m->options.max_rows,
-        .n_positions = m->options.max_length, .by_chunk = m->options.mla_by_chunk,
+        .n_ranks = m->options.n_ranks, .rank = rank, .scratch = &r->linear_scratch,
+        .max_rows = m->options.max_rows, .n_positions = m->options.max_length, .by_chunk = m->options.mla_by_chunk,
     };
+    TRY(linear_scratch_create(&r->linear_scratch, m->options.max_rows, widest_input(m), &r->scratch, err));
     TRY(layer_shared_create(&r->shared, &m->config.attention, &options, m->config.hidden,
                             m->config.intermediate, m->config.norm_eps, team_comm(m->team), &r->scratch, err));
     TRY(create_layers(m, r, rank, err));
     TRY(create_head(m, r, rank, err));
-    size_t element = m->options.weight_type == WEIGHT_F32 ? 4 : 2;
-    r->multiply_adds_per_row = (int64_t)(r->weight_bytes / element);
+    double bits = weight_type_bits((enum weight_type)m->options.weight_type);
+    r->multiply_adds_per_row = (int64_t)((double)r->weight_bytes * 8 / bits);
     TRY(ARENA_ARRAY(&r->scratch, rows * hidden, &r->x, err));
     TRY(ARENA_ARRAY(&r->scratch, rows * hidden, &r->normed, err));
     return ARENA_ARRAY(&r->scratch, (size_t)m->options.max_logit_rows * hidden, &r->logit_inputs, err);
@@ -230,8 +244,8 @@ static void settle_options(struct model *m)
         m->options.max_length = m->config.max_positions;
     if (m->options.max_logit_rows == 0)
         m->options.max_logit_rows = m->options.max_rows;
-    size_t element = m->options.weight_type == WEIGHT_F32 ? 4 : 2;
-    m->to_load = (size_t)model_parameter_count(m->set) * element;
+    double bits = weight_type_bits((enum weight_type)m->options.weight_type);
+    m->to_load = (size_t)((double)model_parameter_count(m->set) * bits / 8);
 }
 
 static enum status load(struct model *m, const char *dir, struct error *err)

@@ -221,7 +221,7 @@ static void account_body(struct http_conn *conn)
 /* A body will follow: ask whether it is wanted, and tell a client that waits for the answer. */
 static void head_done(struct http_conn *conn, size_t n_left)
 {
-    static char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
     struct http_server *server = conn->server;
     begin_exchange(conn);
     if (server->options.admit != NULL && !server->options.admit(server->options.context, conn->exchange))
@@ -230,7 +230,7 @@ static void head_done(struct http_conn *conn, size_t n_left)
     conn->body_start_ns = clock_now_ns();
     conn->deadline_ns = conn->body_start_ns + server->options.limits.body_timeout_ns;
     if (n_left == 0 && http_request_expects_continue(conn->request)) {
-        uv_buf_t part = uv_buf_init(go_on, sizeof go_on - 1);
+        uv_buf_t part = uv_buf_init((char *)go_on, sizeof go_on - 1);
         http_conn_send(conn, &part, 1);
     }
 }

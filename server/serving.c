@@ -57,7 +57,7 @@ static void remove_embedded(const char *dir)
 
 /* ---- sizes ---- */
 
-static int choose_ranks(const char *dir, struct error *err, int *out)
+static enum status choose_ranks(const char *dir, int *out, struct error *err)
 {
     struct safetensors *set;
     struct model_config config;
@@ -128,7 +128,7 @@ static void log_model(const struct serving *s)
     model_device_report(s->model, 0, &device);
     log_info("model loaded name=%s formulation=%s layers=%d hidden=%d vocabulary=%d ranks=%d kernels=%s "
              "weights=%s cache=%s", s->name, c->attention.label, c->n_layers, c->hidden, c->vocab, o->n_ranks,
-             model_kernels_name(s->model), o->weight_type == WEIGHT_F32 ? "f32" : "bf16",
+             model_kernels_name(s->model), weight_type_name((enum weight_type)o->weight_type),
              cache_type_name(o->cache_type));
     log_info("cache ready tokens=%lld bytes_per_token_per_device=%zu blocks=%d block_size=%d max_length=%d",
              (long long)device.tokens_that_fit, device.cache_bytes_per_token, o->n_blocks, o->block_size,
@@ -172,7 +172,7 @@ static enum status open_dir(struct serving *s, const struct serving_hooks *hooks
     if (stat(s->model_dir, &info) != 0 || !S_ISDIR(info.st_mode))
         return fail(err, STATUS_NOT_FOUND, "%s is not a model directory", s->model_dir);
     if (s->options.tp == 0)
-        TRY(choose_ranks(s->model_dir, err, &s->options.tp));
+        TRY(choose_ranks(s->model_dir, &s->options.tp, err));
     TRY(load_model(s, err));
     TRY(tokenizer_load(&s->tokenizer, s->model_dir, err));
     if (hooks->dir_ready != NULL)

@@ -39,7 +39,7 @@ struct serving_options {
       .help = "ranks (tensor-parallel devices); 0: one a core, as far as the model allows" },                 \
     { "device-memory", OPTION_SIZE(type, serving.device_memory), .fallback = "0", .min = 0,                   \
       .max = INT64_MAX, .help = "memory of one device for weights and cache; 0: no bound" },                  \
-    { "weights", OPTION_CHOICE(type, serving.weights), .fallback = "auto", .choices = "auto f32 bf16",        \
+    { "weights", OPTION_CHOICE(type, serving.weights), .fallback = "auto", .choices = "auto f32 bf16 int8 int4", \
       .help = "type the weights are kept in" },                                                               \
     { "kernels", OPTION_STRING(type, serving.kernels), .fallback = "", .value = "NAME",                       \
       .help = "table of kernels: avx512, avx2, ref; the fastest if not given" },                              \

@@ -1,0 +1,160 @@
+/* linear_pack.c - a weight matrix into panels, in each of the weight types. */
+#include "attention/linear.h"
+
+#include <math.h>
+
+/* A panel's outputs as floats, and where it goes. */
+struct panel {
+    const struct linear *linear;
+    const float *rows;              /* [PANEL_WIDTH][n_inputs] */
+    char *out;
+};
+
+static float weight(const struct panel *p, int output, int input)
+{
+    return p->rows[(size_t)output * (size_t)p->linear->n_inputs + (size_t)input];
+}
+
+static void pack_f32(const struct panel *p)
+{
+    float *out = (float *)(void *)p->out;
+    for (int k = 0; k < p->linear->n_inputs; k++)
+        for (int o = 0; o < PANEL_WIDTH; o++)
+            *out++ = weight(p, o, k);
+}
+
+static void pack_bf16(const struct panel *p)
+{
+    uint16_t *out = (uint16_t *)(void *)p->out;
+    for (int k = 0; k < p->linear->n_inputs; k += 2)
+        for (int o = 0; o < PANEL_WIDTH; o++) {
+            *out++ = f32_to_bf16(weight(p, o, k));
+            *out++ = k + 1 < p->linear->n_inputs ? f32_to_bf16(weight(p, o, k + 1)) : 0;
+        }
+}
+
+/* The scale of n weights of an output: the value of one step.  int4 spends its
+ * extra negative step on the side where the largest weight is. */
+static uint16_t choose_scale(const struct panel *p, int output, int first, int n, int bits)
+{
+    float largest = 0;
+    for (int i = first; i < first + n; i++)
+        if (fabsf(weight(p, output, i)) > fabsf(largest))
+            largest = weight(p, output, i);
+    return f32_to_bf16(bits == 8 ? fabsf(largest) / 127 : largest / -8);
+}
+
+static uint8_t quantise(float w, float scale, int bits)
+{
+    int low = bits == 8 ? -127 : -8, high = bits == 8 ? 127 : 7;
+    long q = scale != 0 ? lrintf(w / scale) : 0;
+    q = q < low ? low : q > high ? high : q;
+    return (uint8_t)(q + (bits == 8 ? 128 : 8));
+}
+
+/* Inputs [first, first + n) of all outputs into one group. */
+static void pack_group(const struct panel *p, int first, int n, int bits, char *group)
+{
+    uint8_t *bytes = (uint8_t *)group;
+    size_t scales = (size_t)GROUP_INPUTS * 2 * (size_t)bits;
+    for (int o = 0; o < PANEL_WIDTH; o++) {
+        uint16_t stored = choose_scale(p, o, first, n, bits);
+        float scale = bf16_to_f32(stored);
+        memcpy(group + scales + (size_t)o * 2, &stored, sizeof stored);
+        for (int i = 0; i < GROUP_INPUTS; i++) {
+            uint8_t q = quantise(i < n ? weight(p, o, first + i) : 0, scale, bits);
+            size_t quad = (size_t)i / 4, byte = (size_t)o * 4 + (size_t)i % 4;
+            if (bits == 8)
+                bytes[quad * 64 + byte] = q;
+            else if (quad < GROUP_QUADS / 2)
+                bytes[quad * 64 + byte] |= q;
+            else
+                bytes[(quad - GROUP_QUADS / 2) * 64 + byte] |= (uint8_t)(q << 4);
+        }
+    }
+}
+
+static void pack_groups(const struct panel *p, int bits)
+{
+    const struct linear *l = p->linear;
+    size_t group_bytes = (size_t)GROUP_INPUTS * 2 * (size_t)bits + 32;
+    int group = 0, input = 0;
+    for (int leaf = 0; leaf < l->part.end - l->part.begin; leaf++)
+        for (; group < l->leaf_end[leaf]; group++) {
+            int n = linear_group_inputs(l, leaf, input);
+            pack_group(p, input, n, bits, p->out + (size_t)group * group_bytes);
+            input += n;
+        }
+}
+
+/* Leaves in groups instead of inputs. */
+static void count_groups(struct linear *l)
+{
+    int input = 0;
+    for (int leaf = 0; leaf < l->part.end - l->part.begin; leaf++) {
+        int end = l->leaf_end[leaf];
+        l->leaf_inputs_end[leaf] = end;
+        l->n_groups += (end - input + GROUP_INPUTS - 1) / GROUP_INPUTS;
+        l->leaf_end[leaf] = l->n_groups;
+        input = end;
+    }
+}
+
+static size_t panel_bytes(struct linear *l)
+{
+    switch (l->type) {
+    case WEIGHT_F32:
+        return (size_t)l->n_inputs * PANEL_WIDTH * 4;
+    case WEIGHT_BF16:
+        return ((size_t)l->n_inputs + 1) / 2 * PANEL_WIDTH * 4;
+    case WEIGHT_INT8:
+    case WEIGHT_INT4:
+        break;
+    }
+    count_groups(l);
+    return (size_t)l->n_groups * ((size_t)GROUP_INPUTS * (l->type == WEIGHT_INT8 ? 16 : 8) + 32);
+}
+
+static void pack_panel(const struct panel *p)
+{
+    switch (p->linear->type) {
+    case WEIGHT_F32:  pack_f32(p); break;
+    case WEIGHT_BF16: pack_bf16(p); break;
+    case WEIGHT_INT8: pack_groups(p, 8); break;
+    case WEIGHT_INT4: pack_groups(p, 4); break;
+    }
+}
+
+/* Row `output` of the stacked parts, as floats; zero past the last. */
+static void read_row(const struct linear_spec *spec, int64_t output, int n_inputs, float *row)
+{
+    int part = 0;
+    while (part < spec->n_parts && output >= spec->rows[part].n_rows)
+        output -= spec->rows[part++].n_rows;
+    if (part == spec->n_parts) {
+        memset(row, 0, (size_t)n_inputs * sizeof *row);
+        return;
+    }
+    matrix_read_row(&spec->rows[part], output, row);
+    if (spec->ternary)
+        linear_make_ternary(row, n_inputs, spec->ternary_mean);
+}
+
+enum status linear_pack(struct linear *l, const struct linear_spec *spec, struct arena *arena, struct error *err)
+{
+    int n_panels = (l->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
+    l->panel_bytes = panel_bytes(l);
+    TRY(arena_take(arena, (size_t)n_panels, l->panel_bytes, &l->panels, err));
+    struct arena scratch;
+    arena_init(&scratch);
+    float *rows;
+    enum status s = ARENA_ARRAY(&scratch, (size_t)l->n_inputs * PANEL_WIDTH, &rows, err);
+    for (int i = 0; s == STATUS_OK && i < n_panels; i++) {
+        for (int o = 0; o < PANEL_WIDTH; o++)
+            read_row(spec, (int64_t)i * PANEL_WIDTH + o, l->n_inputs, rows + (size_t)o * (size_t)l->n_inputs);
+        struct panel panel = { l, rows, (char *)l->panels + (size_t)i * l->panel_bytes };
+        pack_panel(&panel);
+    }
+    arena_clear(&scratch);
+    return s;
+}
