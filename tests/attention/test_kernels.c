@@ -15,7 +15,7 @@
 
 enum { MAX = 96 };
 
-static const char *const names[] = { "ref", "avx2", "avx512" };
+static const char *const names[] = { "ref", "avx2", "avx512", "avx512bf16" };
 
 static float random_float(struct rng *rng)
 {
@@ -61,7 +61,7 @@ struct problem {
     int leaf_end[REDUCE_MAX_LEAVES];
     size_t x_stride, y_stride, node_stride;
     float *x, *w, *y;
-    char *panels;
+    char *panels, *packed;
     struct gemm gemm;
 };
 
@@ -70,6 +70,18 @@ static int leaf_end(const struct shape *s, int leaf)
 {
     int at = s->inputs * (leaf + 1) / (s->end - s->begin);
     return leaf + 1 == s->end - s->begin ? s->inputs : at & ~1;
+}
+
+/* Tables that multiply bf16 pairs get their inputs packed; the inputs are bf16
+ * numbers here, so nothing is lost. */
+static void pack_inputs(struct problem *p, const struct kernels *k)
+{
+    p->gemm.packed_stride = ((size_t)p->shape.inputs + 1) / 2 * 4;
+    p->packed = malloc(p->gemm.packed_stride * (size_t)p->shape.rows + 1);
+    for (int r = 0; r < p->shape.rows; r++)
+        k->pack_bf16((uint16_t *)(void *)(p->packed + (size_t)r * p->gemm.packed_stride),
+                     p->x + (size_t)r * p->x_stride, p->shape.inputs);
+    p->gemm.packed_x = p->packed;
 }
 
 static void make_problem(struct problem *p, const struct shape *s, struct rng *rng, int is_bf16)
@@ -87,7 +99,8 @@ static void make_problem(struct problem *p, const struct shape *s, struct rng *r
     p->w = malloc(((size_t)s->outputs * (size_t)s->inputs + 1) * 4);
     p->y = malloc((p->node_stride * REDUCE_MAX_NODES + 1) * 4);
     p->panels = calloc(n_panels * panel + 64, 1);
-    fill(rng, p->x, p->x_stride * (size_t)s->rows);
+    for (size_t i = 0; i < p->x_stride * (size_t)s->rows; i++)
+        p->x[i] = bf16_to_f32(f32_to_bf16(random_float(rng)));
     for (int o = 0; o < s->outputs; o++)
         for (int i = 0; i < s->inputs; i++) {
             float w = bf16_to_f32(f32_to_bf16(random_float(rng)));
@@ -112,6 +125,7 @@ static void free_problem(struct problem *p)
     free(p->w);
     free(p->y);
     free(p->panels);
+    free(p->packed);
 }
 
 /* The nodes together are the whole sum. */
@@ -141,6 +155,8 @@ static void check_rows_alone(const struct problem *p, void (*gemm)(const struct 
     for (int r = 0; r < s->rows; r++) {
         struct gemm one = p->gemm;
         one.x += (size_t)r * p->x_stride;
+        if (one.packed_x != NULL)
+            one.packed_x = p->packed + (size_t)r * one.packed_stride;
         one.n_rows = 1;
         one.y = alone;
         gemm(&one);
@@ -157,6 +173,8 @@ static void run_shape(const struct kernels *k, const struct shape *s, struct rng
     for (int is_bf16 = 0; is_bf16 < 2; is_bf16++) {
         struct problem p;
         make_problem(&p, s, rng, is_bf16);
+        if (is_bf16 && k->has_bf16_inputs)
+            pack_inputs(&p, k);
         void (*gemm)(const struct gemm *) = is_bf16 ? k->gemm_bf16 : k->gemm_f32;
         gemm(&p.gemm);
         check_problem(&p);

@@ -1,0 +1,251 @@
+/* test_linear - every weight type against a plain double sum over what it stored; any ranks, any rows, the same bits. */
+#include "attention/linear.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *const tables[] = { "ref", "avx2", "avx512", "avx512bf16" };
+
+struct layer {
+    int inputs, outputs;
+    float *w;                   /* [outputs][inputs] */
+    struct arena arena;
+};
+
+static float random_float(struct rng *rng)
+{
+    return (float)(rng_uniform(rng) * 2 - 1);
+}
+
+static void open_layer(struct layer *l, struct rng *rng, int inputs, int outputs)
+{
+    *l = (struct layer){ .inputs = inputs, .outputs = outputs };
+    l->w = malloc((size_t)inputs * (size_t)outputs * sizeof *l->w);
+    for (int i = 0; i < inputs * outputs; i++)
+        l->w[i] = random_float(rng) * (i % 97 == 0 ? 4 : 1);
+    arena_init(&l->arena);
+}
+
+static void close_layer(struct layer *l)
+{
+    free(l->w);
+    arena_clear(&l->arena);
+}
+
+static struct matrix view(const struct layer *l)
+{
+    return (struct matrix){ l->w, ELEMENT_F32, l->outputs, l->inputs, l->inputs, 1 };
+}
+
+/* Half a step of the type's rounding, for the weights and the inputs of one
+ * output: what the sum may be off by, with each term's error at its largest. */
+static double allowed_error(const struct layer *l, const float *x, int output, enum weight_type type, int bf16_in)
+{
+    double error = 0;
+    for (int first = 0; first < l->inputs; first += GROUP_INPUTS) {
+        int n = l->inputs - first < GROUP_INPUTS ? l->inputs - first : GROUP_INPUTS;
+        double most_w = 0, most_x = 0;
+        for (int i = first; i < first + n; i++) {
+            most_w = fmax(most_w, fabs((double)l->w[output * l->inputs + i]));
+            most_x = fmax(most_x, fabs((double)x[i]));
+        }
+        for (int i = first; i < first + n; i++) {
+            double w = fabs((double)l->w[output * l->inputs + i]), xi = fabs((double)x[i]);
+            double dw = type == WEIGHT_F32 ? 0 : type == WEIGHT_BF16 ? w / 256
+                      : type == WEIGHT_INT8 ? most_w / 127 * 0.6 : most_w / 8 * 0.6 + most_w / 8;
+            double dx = type >= WEIGHT_INT8 ? most_x / 127 * 0.51 : bf16_in ? xi / 256 : 0;
+            error += dw * xi + dx * (w + dw) + 1e-6 * w * xi;
+        }
+    }
+    return error + 1e-6;
+}
+
+static void check_type(const struct kernels *k, enum weight_type type, int inputs, int outputs, int rows)
+{
+    struct rng rng;
+    rng_seed(&rng, (uint64_t)(inputs * 131 + outputs * 7 + (int)type));
+    struct layer l;
+    open_layer(&l, &rng, inputs, outputs);
+    struct matrix m = view(&l);
+    struct linear_spec spec = { .type = type, .rows = &m, .n_parts = 1, .kernels = k };
+    struct linear linear;
+    assert_int_equal(linear_create(&linear, &spec, &l.arena, NULL), STATUS_OK);
+    float *x = malloc((size_t)(rows * (inputs + 3)) * 4), *y = malloc((size_t)(rows * (outputs + 5)) * 4);
+    float *alone = malloc((size_t)outputs * 4);
+    for (int i = 0; i < rows * (inputs + 3); i++)
+        x[i] = random_float(&rng);
+    linear_apply(&linear, k, x, (size_t)inputs + 3, rows, y, (size_t)outputs + 5, 0);
+    for (int r = 0; r < rows; r++) {
+        for (int o = 0; o < outputs; o++) {
+            double want = 0;
+            for (int i = 0; i < inputs; i++)
+                want += (double)l.w[o * inputs + i] * (double)x[r * (inputs + 3) + i];
+            double error = fabs((double)y[r * (outputs + 5) + o] - want);
+            double limit = allowed_error(&l, x + r * (inputs + 3), o, type, k->has_bf16_inputs);
+            if (!(error <= limit))
+                fail_msg("%s %s %dx%d row %d output %d: off by %g, allowed %g", k->name, weight_type_name(type),
+                         inputs, outputs, r, o, error, limit);
+        }
+        linear_apply(&linear, k, x + r * (inputs + 3), 0, 1, alone, 0, 0);
+        assert_memory_equal(alone, y + r * (outputs + 5), (size_t)outputs * 4);
+    }
+    free(x);
+    free(y);
+    free(alone);
+    close_layer(&l);
+}
+
+static void every_type_is_the_plain_sum_within_its_rounding(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        const struct kernels *k = kernels_select(tables[t]);
+        for (int type = WEIGHT_F32; k != NULL && type <= (int)WEIGHT_INT4; type++) {
+            for (int inputs = 1; inputs <= 70; inputs++)
+                check_type(k, (enum weight_type)type, inputs, 1 + inputs * 5 % 40, 1 + inputs % 9);
+            check_type(k, (enum weight_type)type, 512, 130, 20);
+        }
+    }
+}
+
+/* int8 sums are exact, so every table agrees but for the order of float rounding. */
+static void int8_agrees_between_tables(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, 77);
+    struct layer l;
+    open_layer(&l, &rng, 320, 50);
+    float x[320], first[50], y[50];
+    for (int i = 0; i < 320; i++)
+        x[i] = random_float(&rng);
+    int n = 0;
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        const struct kernels *k = kernels_select(tables[t]);
+        if (k == NULL)
+            continue;
+        struct matrix m = view(&l);
+        struct linear_spec spec = { .type = WEIGHT_INT8, .rows = &m, .n_parts = 1, .kernels = k };
+        struct linear linear;
+        assert_int_equal(linear_create(&linear, &spec, &l.arena, NULL), STATUS_OK);
+        linear_apply(&linear, k, x, 0, 1, y, 0, 0);
+        for (int o = 0; o < 50 && n > 0; o++)
+            assert_true(fabsf(y[o] - first[o]) <= 4e-6f * (1 + fabsf(first[o])));
+        if (n++ == 0)
+            memcpy(first, y, sizeof y);
+    }
+    close_layer(&l);
+}
+
+/* Row-parallel over ranks: nodes of all ranks, added as planned, are one rank's. */
+static void check_split(const struct kernels *k, enum weight_type type, int inputs, int n_leaves)
+{
+    enum { OUTPUTS = 37, ROWS = 3 };
+    struct rng rng;
+    rng_seed(&rng, (uint64_t)inputs);
+    struct layer l;
+    open_layer(&l, &rng, inputs, OUTPUTS);
+    float *x = malloc((size_t)(ROWS * inputs) * 4);
+    for (int i = 0; i < ROWS * inputs; i++)
+        x[i] = random_float(&rng);
+    float whole[ROWS * OUTPUTS];
+    for (int n_ranks = 1; n_ranks <= n_leaves && n_ranks <= 8; n_ranks++) {
+        static float nodes[8][REDUCE_MAX_NODES][ROWS * OUTPUTS];
+        int begin[REDUCE_MAX_LEAVES + 1];
+        for (int r = 0; r <= n_ranks; r++)
+            begin[r] = n_leaves * r / n_ranks;
+        for (int r = 0; r < n_ranks; r++) {
+            int first = linear_leaf_column(inputs, n_leaves, begin[r]);
+            int n = linear_leaf_column(inputs, n_leaves, begin[r + 1]) - first;
+            struct matrix m = matrix_columns(view(&l), first, n);
+            struct linear_spec spec = {
+                .type = type, .rows = &m, .n_parts = 1, .n_leaves = n_leaves, .leaf_begin = begin[r],
+                .leaf_end = begin[r + 1], .total_inputs = inputs, .kernels = k,
+            };
+            struct linear linear;
+            assert_int_equal(linear_create(&linear, &spec, &l.arena, NULL), STATUS_OK);
+            linear_apply(&linear, k, x + first, (size_t)inputs, ROWS, nodes[r][0], OUTPUTS, ROWS * OUTPUTS);
+        }
+        struct reduce_plan plan;
+        reduce_plan_init(&plan, n_leaves, n_ranks, begin);
+        for (int e = 0; e < ROWS * OUTPUTS; e++) {
+            float stack[REDUCE_MAX_DEPTH + 1];
+            int top = 0;
+            for (int i = 0; i < plan.n_steps; i++) {
+                stack[top++] = nodes[plan.steps[i].part][plan.steps[i].node][e];
+                for (int m = 0; m < plan.steps[i].n_merges; m++, top--)
+                    stack[top - 2] += stack[top - 1];
+            }
+            if (n_ranks == 1)
+                whole[e] = stack[0];
+            assert_memory_equal(&stack[0], &whole[e], 4);
+        }
+    }
+    free(x);
+    close_layer(&l);
+}
+
+static void any_ranks_add_up_to_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        const struct kernels *k = kernels_select(tables[t]);
+        for (int type = WEIGHT_F32; k != NULL && type <= (int)WEIGHT_INT4; type++) {
+            check_split(k, (enum weight_type)type, 16 * 40, 16);
+            check_split(k, (enum weight_type)type, 12 * 24, 12);
+            check_split(k, (enum weight_type)type, 1001, 16);
+        }
+    }
+}
+
+static void bitlinear_is_exact(void **state)
+{
+    (void)state;
+    const struct kernels *k = kernels_select(NULL);
+    struct rng rng;
+    rng_seed(&rng, 5);
+    struct layer l;
+    open_layer(&l, &rng, 48, 20);
+    struct matrix m = view(&l);
+    float row[48], x[48], quantised[48], y[20];
+    double mean = linear_mean_magnitude(&m, row);
+    for (int type = WEIGHT_F32; type <= (int)WEIGHT_INT4; type++) {
+        struct linear_spec spec = {
+            .type = (enum weight_type)type, .rows = &m, .n_parts = 1, .kernels = k, .ternary = 1, .ternary_mean = mean,
+        };
+        struct linear linear;
+        assert_int_equal(linear_create(&linear, &spec, &l.arena, NULL), STATUS_OK);
+        for (int i = 0; i < 48; i++)
+            x[i] = random_float(&rng) * 3;
+        linear_apply_bit(&linear, k, x, 48, 1, y, 20, row);
+        float scale = linear_quantise_input(x, 48, quantised);
+        for (int o = 0; o < 20; o++) {
+            double sum = 0;
+            for (int i = 0; i < 48; i++) {
+                double t = nearbyint((double)l.w[o * 48 + i] / mean);
+                sum += (double)quantised[i] * (t > 1 ? 1 : t < -1 ? -1 : t);
+            }
+            assert_true(fabs((double)y[o] - sum * (double)scale * mean) <= 1e-5);
+        }
+    }
+    close_layer(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_is_the_plain_sum_within_its_rounding),
+        cmocka_unit_test(int8_agrees_between_tables),
+        cmocka_unit_test(any_ranks_add_up_to_the_same_bits),
+        cmocka_unit_test(bitlinear_is_exact),
+    };
+    return cmocka_run_group_tests_name("linear", tests, NULL, NULL);
+}
