@@ -235,7 +235,8 @@ enum status safetensors_open(struct safetensors **out, const char *path, struct 
     struct safetensors *set = new_set(path);
     if (set == NULL)
         return out_of_memory(err);
-    return deliver(out, set, S_ISDIR(info.st_mode) ? open_directory(set, err) : open_single(set, NULL, path, err));
+    int is_directory = S_ISDIR(info.st_mode);
+    return deliver(out, set, is_directory ? open_directory(set, err) : open_single(set, NULL, path, err));
 }
 
 enum status safetensors_open_memory(struct safetensors **out, const char *name, const void *bytes,
