@@ -96,8 +96,9 @@ ifeq ($(MACHINE),x86_64)
     -mfma -mf16c -mprefer-vector-width=512 -ffp-contract=fast
 endif
 # The hot bodies are written for the vectoriser.
+ifeq ($(MODE),release)
 $(B)/attention/kernels%.o: OPT := -O3
-$(B)/model/kernels%.o:     OPT := -O3
+endif
 
 # A file that changes exactly when its text would: what is built from it is built
 # again after a change of flags, or of the list of embedded files.

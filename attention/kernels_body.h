@@ -30,7 +30,24 @@ typedef uint32_t v16u __attribute__((vector_size(64), aligned(4), may_alias));
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
+/* With a sanitizer's check at every access the unrolled bodies take minutes to
+ * compile; small blocks, not unrolled, are the same sums and checked as well. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_SANITIZED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED
+#endif
+#ifdef IS_SANITIZED
+#undef BLOCK_ROWS
+#undef BLOCK_PANELS
+#define BLOCK_ROWS 2
+#define BLOCK_PANELS 2
+#define UNROLL
+#else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
 
 #if defined(HAS_BF16_DOT) || defined(HAS_BYTE_DOT)
 #include "attention/kernels_intrinsics.h"
