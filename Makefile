@@ -83,7 +83,7 @@ TESTS   := $(TEST_SRC:%.c=$(B)/%)
 
 # The demo model travels inside the binary.
 DEMO := $(wildcard $(addprefix models/demo-mlra/,config.json model.safetensors tokenizer.json \
-          tokenizer_config.json generation_config.json chat_template.jinja))
+          tokenizer_config.json generation_config.json chat_template.jinja)) web/index.html
 
 all: $(B)/latentd
 

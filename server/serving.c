@@ -27,7 +27,8 @@ static const char *const embedded_names[] = {
  * private one for as long as loading takes (mapped weights outlive it). */
 static enum status unpack_embedded(char dir[4096], struct error *err)
 {
-    if (embedded_count() == 0)
+    size_t unused;
+    if (embedded_file("config.json", &unused) == NULL)
         return fail(err, STATUS_NOT_FOUND, "this build has no demo model; give --model DIR");
     const char *base = getenv("TMPDIR");
     snprintf(dir, 4096, "%s/latentd-demo-XXXXXX", base != NULL && *base != '\0' ? base : "/tmp");

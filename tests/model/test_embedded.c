@@ -49,6 +49,7 @@ static void the_count_is_that_of_the_files(void **state)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         known += embedded_file(names[i], &len) != NULL;
     known += embedded_file("chat_template.jinja", &len) != NULL;
+    known += embedded_file("index.html", &len) != NULL;
     assert_int_equal(embedded_count(), known);
 }
 
