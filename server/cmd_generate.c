@@ -77,11 +77,8 @@ static enum status make_request(const struct generate_options *o, const struct s
     struct tokenizer_input input = { .text = o->prompt, .len = strlen(o->prompt), .add_special = 1 };
     enum status status = tokenizer_encode(s->tokenizer, &input, &array, err);
     int bos = model_config(s->model)->bos_token;
-    if (status == STATUS_OK && (array.n == 0 || tokens[0] != bos) && bos >= 0 && array.n < (size_t)max) {
-        memmove(tokens + 1, tokens, array.n * sizeof *tokens);
-        tokens[0] = bos;
-        array.n++;
-    }
+    if (status == STATUS_OK && array.n == 0 && bos >= 0)
+        token_array_push(&array, bos);
     if (status == STATUS_OK && array.n == 0)
         status = fail(err, STATUS_BAD_REQUEST, "the prompt is empty and the model has no token to begin with");
     if (status == STATUS_OK)

@@ -33,7 +33,7 @@ static enum status unpack_embedded(char dir[4096], struct error *err)
     const char *base = getenv("TMPDIR");
     snprintf(dir, 4096, "%s/latentd-demo-XXXXXX", base != NULL && *base != '\0' ? base : "/tmp");
     if (mkdtemp(dir) == NULL)
-        return fail(err, STATUS_IO, "cannot make a directory for the demo model under %s", base != NULL ? base : "/tmp");
+        return fail(err, STATUS_IO, "cannot make the demo model's directory %s", dir);
     for (size_t i = 0; i < N_EMBEDDED; i++) {
         size_t len;
         const unsigned char *bytes = embedded_file(embedded_names[i], &len);
@@ -106,10 +106,30 @@ static void fill_model_options(const struct serving_options *o, struct model_opt
     };
 }
 
+static enum status read_fault(const char *text, int n_ranks, struct model_fault *out, struct error *err)
+{
+    char kind[8];
+    int rank, end = 0;
+    unsigned long long step;
+    if (text == NULL || *text == '\0')
+        return STATUS_OK;
+    int n = sscanf(text, "%7[a-z]@%4d:%12llu%n", kind, &rank, &step, &end);
+    int is_stall = n == 3 && strcmp(kind, "stall") == 0;
+    if (n != 3 || text[end] != '\0' || (!is_stall && strcmp(kind, "die") != 0))
+        return fail(err, STATUS_BAD_OPTION, "--fault is '%.40s', and must be stall@RANK:STEP or die@RANK:STEP", text);
+    if (rank < 0 || rank >= n_ranks)
+        return fail(err, STATUS_BAD_OPTION, "--fault names rank %d, and must be between 0 and %d", rank, n_ranks - 1);
+    *out = (struct model_fault){
+        .kind = is_stall ? MODEL_FAULT_STALL : MODEL_FAULT_DIE, .rank = rank, .step = step,
+    };
+    return STATUS_OK;
+}
+
 static enum status load_model(struct serving *s, struct error *err)
 {
     struct model_options options;
     fill_model_options(&s->options, &options);
+    TRY(read_fault(s->options.fault, s->options.tp, &options.fault, err));
     char what[300];
     snprintf(what, sizeof what, "loading %s", s->name);
     struct progress progress;

@@ -29,6 +29,7 @@ struct serving_options {
     int reuse_generated;
     const char *kernels;        /* "" is the fastest */
     int bind;
+    const char *fault;          /* for tests: stall@RANK:STEP or die@RANK:STEP; NULL or "" is none */
 };
 
 #define SERVING_OPTION_ROWS(type)                                                                             \
@@ -42,7 +43,7 @@ struct serving_options {
     { "weights", OPTION_CHOICE(type, serving.weights), .fallback = "auto", .choices = "auto f32 bf16 int8 int4", \
       .help = "type the weights are kept in" },                                                               \
     { "kernels", OPTION_STRING(type, serving.kernels), .fallback = "", .value = "NAME",                       \
-      .help = "table of kernels: avx512, avx2, ref; the fastest if not given" },                              \
+      .help = "table of kernels: avx512bf16, avx512, avx2, ref; the fastest if none" },                              \
     { "bind", OPTION_FLAG(type, serving.bind), .fallback = "on",                                              \
       .help = "keep each rank on one core when there are enough" },                                           \
     { .heading = "Cache and batching" },                                                                      \

@@ -1,4 +1,4 @@
-/* test_linear - every weight type against a plain double sum over what it stored; any ranks, any rows, the same bits. */
+/* test_linear - every weight type against a plain double sum; any ranks and rows give the same bits. */
 #include "attention/linear.h"
 
 #include "base/rng.h"

@@ -1,4 +1,4 @@
-/* test_demo_loss - held-out loss of every shipped demo model equals the trainer's within 1e-4 nats, on 1, 2, 4 ranks. */
+/* test_demo_loss - held-out loss of the demo models is the trainer's within 1e-4 nats, on 1, 2, 4 ranks. */
 #include "base/file.h"
 #include "base/json_read.h"
 #include "model/logits.h"
