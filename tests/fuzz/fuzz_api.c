@@ -1,4 +1,4 @@
-/* fuzz_api.c - any bytes as the body of any endpoint.
+/* fuzz_api - any bytes as the body of any endpoint.
  *
  *   byte 0      the endpoint
  *   byte 1      how the engine answers: tokens, then an end, or a failure
@@ -133,7 +133,7 @@ struct model {
 enum status engine_submit(struct engine *e, struct request *request, struct error *err)
 {
     REQUIRE(request->n_prompt >= 1 && request->n_choices >= 1 && request->max_new_tokens >= 0);
-    REQUIRE(request->n_prompt + request->max_new_tokens <= 128);
+    REQUIRE(request->n_prompt + request->max_new_tokens <= 512);
     for (int32_t i = 0; i < request->n_prompt; i++)
         REQUIRE(request->prompt[i] >= 0 && request->prompt[i] < BYTE_N_IDS);
     REQUIRE(sampling_params_check(&request->sampling, BYTE_N_IDS, err) == STATUS_OK);
@@ -222,7 +222,7 @@ static struct api *make_api(struct engine *engine, struct model *model)
     *model = (struct model){
         .config = { .vocab = BYTE_N_IDS, .n_usable_tokens = BYTE_N_IDS, .hidden = 4, .n_layers = 1,
                     .eos_tokens = { BYTE_END }, .n_eos_tokens = 1, .attention = { .causal = 1, .label = "mla" } },
-        .options = { .n_ranks = 1, .block_size = 16, .n_blocks = 100, .max_length = 128, .max_rows = 128 },
+        .options = { .n_ranks = 1, .block_size = 16, .n_blocks = 100, .max_length = 512, .max_rows = 512 },
     };
     REQUIRE(chat_template_create(&template, NULL, 0, NULL, NULL) == STATUS_OK);
     REQUIRE(loop_create(&loop, NULL) == STATUS_OK);
