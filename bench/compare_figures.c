@@ -1,0 +1,180 @@
+#include "bench/compare_figures.h"
+
+#include "bench/compare_cache_table.h"
+#include "bench/compare_plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Plots hold all their points: too large for the stack of a small thread. */
+static enum status write_and_free(struct compare_plot *plot, struct buf *out)
+{
+    enum status s = compare_plot_write(plot, out);
+    free(plot);
+    return s;
+}
+
+static struct compare_plot *new_plot(const char *title, const char *x_label, const char *y_label)
+{
+    struct compare_plot *plot = calloc(1, sizeof *plot);
+    if (plot != NULL)
+        *plot = (struct compare_plot){ .title = title, .x_label = x_label, .y_label = y_label };
+    return plot;
+}
+
+enum status compare_figure_cache(struct buf *out, struct error *err)
+{
+    struct compare_plot *plot = new_plot("Cache of a token per device (counted)", "devices",
+                                         "head widths per layer");
+    if (plot == NULL)
+        return STATUS_NO_MEMORY;
+    plot->x_log = 2;
+    plot->y_log = 2;
+    enum status s = STATUS_OK;
+    for (int i = 0; i < compare_cache_row_count() && s == STATUS_OK; i++) {
+        struct compare_cache_row row;
+        s = compare_cache_row(i, &row, err);
+        struct compare_curve *curve = compare_plot_curve(plot, row.method);
+        for (int d = 0; d < COMPARE_CACHE_DEGREES && s == STATUS_OK; d++)
+            compare_curve_add(plot, curve, compare_cache_degrees[d], row.units[d]);
+    }
+    if (s != STATUS_OK) {
+        free(plot);
+        return s;
+    }
+    return write_and_free(plot, out);
+}
+
+/* ---- speed-up over the context ---- */
+
+static enum status figure_ratio(const struct compare_session *s, const struct compare_result *table, int profile,
+                                struct buf *out)
+{
+    char title[160];
+    const struct compare_sweep *sweep = &s->sweeps[table->sweep];
+    snprintf(title, sizeof title, "%s: speed-up over %s%s, batch %d, %s cache (%s%s)", sweep->name,
+             sweep->set.items[sweep->entries[0].formulation].name,
+             sweep->same_degree ? " on as many devices" : " on one device", table->point.batch,
+             cache_type_name(table->point.cache_type), profile < 0 ? "measured" : "modelled, ",
+             profile < 0 ? "" : s->settings.profiles[profile].name);
+    struct compare_plot *plot = new_plot(title, "context, tokens", "speed-up");
+    if (plot == NULL)
+        return STATUS_NO_MEMORY;
+    plot->x_log = 2;
+    for (int i = 0; i < s->n_results; i++) {
+        const struct compare_result *line = &s->results[i];
+        if (!compare_same_batch(line, table) || !compare_is_first(s, line))
+            continue;
+        char label[64];
+        compare_label(line, label, sizeof label);
+        struct compare_curve *curve = compare_plot_curve(plot, label);
+        for (int k = i; k < s->n_results; k++) {
+            const struct compare_result *r = &s->results[k];
+            double ratio = profile < 0 ? compare_speedup(s, r) : compare_modelled_speedup(s, r, profile);
+            if (compare_same_line(r, line) && ratio > 0)
+                compare_curve_add(plot, curve, (double)r->point.context, ratio);
+        }
+    }
+    return write_and_free(plot, out);
+}
+
+enum status compare_figure_speedup(const struct compare_session *s, const struct compare_result *r, struct buf *out)
+{
+    return figure_ratio(s, r, -1, out);
+}
+
+enum status compare_figure_modelled(const struct compare_session *s, const struct compare_result *r, int profile,
+                                    struct buf *out)
+{
+    return figure_ratio(s, r, profile, out);
+}
+
+/* ---- roofline ---- */
+
+/* The busiest rank's attention, and its rate. */
+static int attention_point(const struct compare_result *r, double *intensity, double *rate)
+{
+    const struct compare_device *d = &r->devices[0];
+    if (!r->is_measured || r->wall_ns >= 0 || d->phases[COMPARE_ATTEND] <= 0 || d->work.cache_bytes_read <= 0)
+        return 0;
+    *intensity = 2 * (double)d->work.attend_macs / (double)d->work.cache_bytes_read;
+    *rate = 2 * (double)d->work.attend_macs / (double)d->phases[COMPARE_ATTEND];
+    return 1;
+}
+
+static const struct compare_result *longest(const struct compare_session *s, const struct compare_result *line)
+{
+    const struct compare_result *best = line;
+    for (int i = 0; i < s->n_results; i++)
+        if (compare_same_line(&s->results[i], line) && s->results[i].is_measured
+            && s->results[i].point.context > best->point.context)
+            best = &s->results[i];
+    return best;
+}
+
+enum status compare_figure_roofline(const struct compare_session *s, int sweep, struct buf *out)
+{
+    char title[120];
+    snprintf(title, sizeof title, "%s: attention under this machine's roofline, one core (measured)",
+             s->sweeps[sweep].name);
+    struct compare_plot *plot = new_plot(title, "FLOP per cached byte (counted)", "GFLOP/s");
+    if (plot == NULL)
+        return STATUS_NO_MEMORY;
+    plot->x_log = 2;
+    plot->y_log = 2;
+    struct compare_curve *roof = compare_plot_curve(plot, "roofline");
+    const struct compare_profile *host = &s->host.profile;
+    for (double x = 2; x <= 512; x *= 2) {
+        double memory = x * host->bandwidth / 1e9, peak = host->peak_flops / 1e9;
+        compare_curve_add(plot, roof, x, memory < peak ? memory : peak);
+    }
+    for (int i = 0; i < s->n_results; i++) {
+        const struct compare_result *r = &s->results[i];
+        if (r->sweep != sweep || r->point.batch != s->sweeps[sweep].batches[0] || !compare_is_first(s, r))
+            continue;
+        double intensity, rate;
+        char label[64];
+        compare_label(r, label, sizeof label);
+        if (!attention_point(longest(s, r), &intensity, &rate))
+            continue;
+        struct compare_curve *dot = compare_plot_curve(plot, label);
+        compare_curve_add(plot, dot, intensity, rate);
+        if (dot != NULL)
+            dot->is_dots = 1;
+    }
+    return write_and_free(plot, out);
+}
+
+/* ---- per device and per user ---- */
+
+enum status compare_figure_pareto(const struct compare_session *s, int sweep, struct buf *out)
+{
+    if (s->sweeps[sweep].n_batches < 2)
+        return STATUS_OK;
+    char title[160];
+    int64_t context = s->sweeps[sweep].contexts[s->sweeps[sweep].n_contexts / 2];
+    snprintf(title, sizeof title, "%s: tokens/s of this part, per device and per user, at context %lld (measured)",
+             s->sweeps[sweep].name, (long long)context);
+    struct compare_plot *plot = new_plot(title, "tokens/s per user", "tokens/s per device");
+    if (plot == NULL)
+        return STATUS_NO_MEMORY;
+    plot->x_log = 10;
+    plot->y_log = 10;
+    for (int e = 0; e < s->sweeps[sweep].n_entries; e++) {
+        const struct compare_entry *entry = &s->sweeps[sweep].entries[e];
+        const struct compare_formulation *f = &s->sweeps[sweep].set.items[entry->formulation];
+        char label[64];
+        snprintf(label, sizeof label, "%s TP %d", f->name, entry->n_ranks);
+        struct compare_curve *curve = compare_plot_curve(plot, label);
+        for (int i = 0; i < s->n_results; i++) {
+            const struct compare_result *r = &s->results[i];
+            if (r->sweep != sweep || r->point.formulation != f || r->point.n_ranks != entry->n_ranks
+                || r->point.context != context || !r->is_measured)
+                continue;
+            double per_user = 1e9 / r->device_ns;
+            compare_curve_add(plot, curve, per_user, per_user * r->point.batch / r->point.n_ranks);
+        }
+    }
+    return write_and_free(plot, out);
+}
