@@ -1,0 +1,185 @@
+#include "bench/bench_kernel.h"
+
+#include "base/clock.h"
+#include "base/rng.h"
+
+/* A latent row of 512 with a rope key of 64, 16 heads, a block of 32 keys; vectors
+ * of 2048.  All of it together is 200 KiB. */
+enum {
+    ROWS = 16, KEYS = 32, KEY_WIDTH = 576, VALUE_WIDTH = 512, VECTOR = 2048,
+    SAMPLE_NS = 2000000,
+};
+
+struct rows {
+    const struct bench_rows_spec *spec;
+    const struct kernels *k;
+    float *queries, *keys, *weights, *sums, *a, *b, *c;
+    uint16_t *halves;
+    int8_t *bytes;
+    float sink;
+};
+
+static void run_score(struct rows *r)
+{
+    struct score_block b = {
+        .queries = r->queries, .query_stride = KEY_WIDTH, .keys = r->keys, .key_stride = KEY_WIDTH,
+        .scores = r->weights, .score_stride = KEYS, .n_rows = ROWS, .n_keys = KEYS, .width = KEY_WIDTH,
+    };
+    r->k->score(&b);
+}
+
+static void run_values(struct rows *r)
+{
+    struct value_block b = {
+        .weights = r->weights, .weight_stride = KEYS, .values = r->keys, .value_stride = KEY_WIDTH,
+        .sums = r->sums, .sum_stride = VALUE_WIDTH, .n_rows = ROWS, .n_keys = KEYS, .width = VALUE_WIDTH,
+    };
+    for (int i = 0; i < ROWS * KEYS; i++)
+        r->weights[i] = 1e-3f;      /* so that sums stay finite however often this runs */
+    r->k->add_values(&b);
+}
+
+static void run_softmax(struct rows *r)
+{
+    float max;
+    r->sink += r->k->softmax_part(r->a, VECTOR, 0.1f, &max);
+}
+
+static void run_norm(struct rows *r)
+{
+    r->k->rms_norm(r->c, r->b, r->b, VECTOR, 1e-6f, 1);
+}
+
+static void run_silu(struct rows *r)
+{
+    r->k->silu_multiply(r->a, r->b, VECTOR);
+}
+
+static void run_sigmoid(struct rows *r)
+{
+    r->k->sigmoid_multiply(r->a, r->b, VECTOR);
+}
+
+static void run_add(struct rows *r)
+{
+    r->k->add(r->c, r->b, VECTOR);
+}
+
+static void run_scale_add(struct rows *r)
+{
+    r->k->scale_add(r->c, r->b, 0.5f, VECTOR);
+}
+
+static void run_widen_bf16(struct rows *r)
+{
+    r->k->widen_bf16(r->c, r->halves, VECTOR);
+}
+
+static void run_widen_int8(struct rows *r)
+{
+    r->k->widen_int8(r->c, r->bytes, 0.5f, VECTOR);
+}
+
+static void run_pack_bf16(struct rows *r)
+{
+    r->k->pack_bf16(r->halves, r->b, VECTOR);
+}
+
+static void run_pack_int8(struct rows *r)
+{
+    float scale;
+    int32_t sum;
+    for (int i = 0; i < VECTOR; i += GROUP_INPUTS)
+        r->k->pack_int8(r->bytes + i, &scale, &sum, r->b + i, GROUP_INPUTS);
+    r->sink += scale;
+}
+
+/* Bytes are what is read and written; the block kernels count each operand once. */
+static const struct {
+    const char *name, *shape;
+    void (*run)(struct rows *r);
+    double bytes, macs;
+} cases[] = {
+    { "score", "16 x 32 keys x 576", run_score, 4.0 * (ROWS * KEY_WIDTH + KEYS * KEY_WIDTH + ROWS * KEYS),
+      (double)ROWS * KEYS * KEY_WIDTH },
+    { "add_values", "16 x 32 keys x 512", run_values, 4.0 * (2 * ROWS * VALUE_WIDTH + KEYS * VALUE_WIDTH + ROWS * KEYS),
+      (double)ROWS * KEYS * VALUE_WIDTH },
+    { "softmax_part", "2048", run_softmax, 4.0 * VECTOR * 4, 0 },
+    { "rms_norm", "2048", run_norm, 4.0 * VECTOR * 4, 0 },
+    { "silu_multiply", "2048", run_silu, 4.0 * VECTOR * 3, 0 },
+    { "sigmoid_multiply", "2048", run_sigmoid, 4.0 * VECTOR * 3, 0 },
+    { "add", "2048", run_add, 4.0 * VECTOR * 3, 0 },
+    { "scale_add", "2048", run_scale_add, 4.0 * VECTOR * 3, 0 },
+    { "widen_bf16", "2048", run_widen_bf16, 6.0 * VECTOR, 0 },
+    { "widen_int8", "2048", run_widen_int8, 5.0 * VECTOR, 0 },
+    { "pack_bf16", "2048", run_pack_bf16, 6.0 * VECTOR, 0 },
+    { "pack_int8", "2048", run_pack_int8, 5.0 * VECTOR, 0 },
+};
+
+/* Seconds of one call, over so many calls that the clock does not matter. */
+static double sample(struct rows *r, void (*run)(struct rows *r), int64_t n_calls)
+{
+    int64_t start = clock_thread_cpu_ns();
+    for (int64_t i = 0; i < n_calls; i++)
+        run(r);
+    return (double)(clock_thread_cpu_ns() - start) / 1e9 / (double)n_calls;
+}
+
+/* Kernels that work in place would run off to zero or infinity. */
+static void fill(struct rows *r)
+{
+    struct rng rng;
+    rng_seed(&rng, 1);
+    for (int i = 0; i < KEYS * KEY_WIDTH; i++)
+        r->keys[i] = (float)rng_uniform(&rng) - 0.5f;
+    for (int i = 0; i < ROWS * KEY_WIDTH; i++)
+        r->queries[i] = (float)rng_uniform(&rng) - 0.5f;
+    for (int i = 0; i < VECTOR; i++) {
+        r->a[i] = (float)rng_uniform(&rng) - 0.5f;
+        r->b[i] = (float)rng_uniform(&rng) + 0.5f;
+    }
+}
+
+static void run_case(struct rows *r, size_t i)
+{
+    struct load_series seconds;
+    load_series_init(&seconds, (size_t)r->spec->repetitions);
+    fill(r);
+    double once = sample(r, cases[i].run, 16);
+    int64_t n_calls = once > 0 ? (int64_t)(SAMPLE_NS / 1e9 / once) + 1 : SAMPLE_NS;
+    for (int k = 0; k < r->spec->repetitions; k++) {
+        fill(r);
+        load_series_push(&seconds, sample(r, cases[i].run, n_calls));
+    }
+    struct bench_kernel_result result = {
+        .name = cases[i].name, .shape = cases[i].shape, .bytes = cases[i].bytes, .macs = cases[i].macs,
+        .kind = PEAK_F32, .seconds = &seconds,
+    };
+    r->spec->on_result(r->spec->context, &result);
+    load_series_clear(&seconds);
+}
+
+static enum status take_memory(struct rows *r, struct arena *arena, struct error *err)
+{
+    TRY(ARENA_ARRAY(arena, ROWS * KEY_WIDTH, &r->queries, err));
+    TRY(ARENA_ARRAY(arena, KEYS * KEY_WIDTH, &r->keys, err));
+    TRY(ARENA_ARRAY(arena, ROWS * KEYS, &r->weights, err));
+    TRY(ARENA_ARRAY(arena, ROWS * VALUE_WIDTH, &r->sums, err));
+    TRY(ARENA_ARRAY(arena, VECTOR, &r->a, err));
+    TRY(ARENA_ARRAY(arena, VECTOR, &r->b, err));
+    TRY(ARENA_ARRAY(arena, VECTOR, &r->c, err));
+    TRY(ARENA_ARRAY(arena, VECTOR + 2, &r->halves, err));
+    return ARENA_ARRAY(arena, VECTOR, &r->bytes, err);
+}
+
+enum status bench_rows_run(const struct bench_rows_spec *spec, struct error *err)
+{
+    struct rows r = { .spec = spec, .k = spec->kernels };
+    struct arena arena;
+    arena_init(&arena);
+    enum status s = take_memory(&r, &arena, err);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0] && s == STATUS_OK; i++)
+        run_case(&r, i);
+    arena_clear(&arena);
+    return s;
+}
