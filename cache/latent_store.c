@@ -43,11 +43,33 @@ struct cache_view latent_store_view(const struct latent_store *store, int layer,
     };
 }
 
+static char *block_of_layer(const struct latent_store *store, int layer, int32_t block)
+{
+    return store->bytes + (size_t)layer * latent_store_layer_bytes(store)
+         + (size_t)block * store->layout.block_bytes;
+}
+
 void latent_store_copy_block(struct latent_store *store, int32_t from, int32_t to)
 {
+    for (int layer = 0; layer < store->n_layers; layer++)
+        memcpy(block_of_layer(store, layer, to), block_of_layer(store, layer, from), store->layout.block_bytes);
+}
+
+size_t latent_store_block_bytes(const struct latent_store *store)
+{
+    return (size_t)store->n_layers * store->layout.block_bytes;
+}
+
+void latent_store_read_block(const struct latent_store *store, int32_t block, void *out)
+{
     size_t bytes = store->layout.block_bytes;
-    for (int layer = 0; layer < store->n_layers; layer++) {
-        char *base = store->bytes + (size_t)layer * latent_store_layer_bytes(store);
-        memcpy(base + (size_t)to * bytes, base + (size_t)from * bytes, bytes);
-    }
+    for (int layer = 0; layer < store->n_layers; layer++)
+        memcpy((char *)out + (size_t)layer * bytes, block_of_layer(store, layer, block), bytes);
+}
+
+void latent_store_write_block(struct latent_store *store, int32_t block, const void *from)
+{
+    size_t bytes = store->layout.block_bytes;
+    for (int layer = 0; layer < store->n_layers; layer++)
+        memcpy(block_of_layer(store, layer, block), (const char *)from + (size_t)layer * bytes, bytes);
 }

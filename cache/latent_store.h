@@ -6,7 +6,7 @@
  * block belongs to whom is the block pool's business; ids are common to all
  * ranks, bytes are not.
  *
- * Owner: the rank; it alone reads and writes.  Memory: all at create.
+ * Owner: the rank; it alone reads and writes during a step.  Memory: all at create.
  */
 #ifndef CACHE_LATENT_STORE_H
 #define CACHE_LATENT_STORE_H
@@ -31,6 +31,11 @@ struct cache_view latent_store_view(const struct latent_store *store, int layer,
 
 /* Copy a whole block, in every layer. */
 void latent_store_copy_block(struct latent_store *store, int32_t from, int32_t to);
+
+/* The contents of a block in every layer, [layer][block_bytes], out and in. */
+size_t latent_store_block_bytes(const struct latent_store *store);
+void latent_store_read_block(const struct latent_store *store, int32_t block, void *out);
+void latent_store_write_block(struct latent_store *store, int32_t block, const void *bytes);
 
 size_t latent_store_layer_bytes(const struct latent_store *store);
 

@@ -7,6 +7,7 @@
 /* The node of a block; meaningful while published. */
 struct node {
     uint64_t hash;              /* of its tokens and all before them */
+    uint64_t serial;            /* of its publication */
     block_id parent;            /* BLOCK_NONE for the first of a chain */
     block_id next;              /* of the same bucket */
     int32_t n_given;
@@ -28,6 +29,7 @@ struct prefix_cache {
     block_id *buckets;          /* [n_buckets], heads of lists through node.next */
     struct node *nodes;         /* [n_blocks] */
     int32_t *tokens;            /* [n_blocks][block_size] */
+    uint64_t n_publications;
     struct prefix_cache_stats stats;
 };
 
@@ -41,6 +43,20 @@ struct lookup {
 };
 
 static void on_evict(void *context, block_id id);
+
+void prefix_salt_make_private(struct prefix_salt *salt, uint64_t unique)
+{
+    memset(salt, 0xff, sizeof *salt);
+    memcpy(salt, &unique, sizeof unique);
+}
+
+int prefix_salt_is_private(const struct prefix_salt *salt)
+{
+    for (size_t i = sizeof(uint64_t); i < sizeof salt->bytes; i++)
+        if (salt->bytes[i] != 0xff)
+            return 0;
+    return 1;
+}
 
 enum status prefix_cache_create(struct prefix_cache **out, const struct prefix_cache_options *options,
                                 struct error *err)
@@ -178,6 +194,7 @@ static void insert(struct prefix_cache *cache, block_id id, const struct lookup 
     block_id *head = &cache->buckets[bucket_of(cache, key->hash)];
     cache->nodes[id] = (struct node){
         .hash = key->hash,
+        .serial = ++cache->n_publications,
         .parent = key->parent,
         .next = *head,
         .n_given = key->n_given,
@@ -220,6 +237,18 @@ block_id prefix_cache_publish(struct prefix_cache *cache, const struct prefix_bl
 int prefix_cache_is_published(const struct prefix_cache *cache, block_id id)
 {
     return cache->nodes[id].published;
+}
+
+int prefix_cache_read(const struct prefix_cache *cache, block_id id, struct prefix_entry *out)
+{
+    const struct node *node = &cache->nodes[id];
+    if (!node->published)
+        return 0;
+    *out = (struct prefix_entry){
+        .serial = node->serial, .parent = node->parent, .tokens = tokens_of(cache, id),
+        .n_given = node->n_given, .salt = &node->salt,
+    };
+    return 1;
 }
 
 /* The pool takes an idle block for something else. It is a leaf: whoever held a

@@ -26,7 +26,7 @@
  * preempted sequence still finds its own.
  *
  * Owner:   the engine thread.
- * Memory:  all at create: block_size tokens and about 80 bytes for each block.
+ * Memory:  all at create: block_size tokens and about 90 bytes for each block.
  */
 #ifndef CACHE_PREFIX_CACHE_H
 #define CACHE_PREFIX_CACHE_H
@@ -41,6 +41,11 @@ struct prefix_cache;                 /* opaque */
 struct prefix_salt {
     uint8_t bytes[32];
 };
+
+/* A salt that no other sequence of this process has: its blocks are never found
+ * again, and there is no sense in saving them.  No digest ends in 24 bytes 0xff. */
+void prefix_salt_make_private(struct prefix_salt *salt, uint64_t unique);
+int prefix_salt_is_private(const struct prefix_salt *salt);
 
 struct prefix_cache_options {
     struct block_pool *pool;    /* borrowed; its evict hook becomes the cache's */
@@ -98,6 +103,18 @@ void prefix_cache_count(struct prefix_cache *cache, int32_t query_tokens, int32_
 block_id prefix_cache_publish(struct prefix_cache *cache, const struct prefix_block *block);
 
 int prefix_cache_is_published(const struct prefix_cache *cache, block_id id);
+
+/* What the cache knows of a published block; the pointers are valid until the
+ * next call that is not const. */
+struct prefix_entry {
+    uint64_t serial;            /* of its publication, from 1: another one, another block */
+    block_id parent;            /* published too; BLOCK_NONE for the first */
+    const int32_t *tokens;      /* [block_size] */
+    int32_t n_given;
+    const struct prefix_salt *salt;
+};
+/* 1 and *out, or 0 if id is not published. */
+int prefix_cache_read(const struct prefix_cache *cache, block_id id, struct prefix_entry *out);
 
 /* Forget everything: idle blocks become free, held ones stay with their
  * holders, unpublished. */

@@ -54,6 +54,7 @@ struct byte_machine {
     place *visited;                             /* [visited_mask + 1] hash set */
     uint32_t *visited_in;                       /* the build that filled the slot */
     uint32_t visited_mask, build;
+    uint64_t work_left;                         /* places that may still be entered */
 };
 
 static uint32_t mix(uint64_t x)
@@ -167,8 +168,9 @@ static enum status enter(struct byte_machine *m, uint32_t pc, uint32_t frame)
     for (; m->visited_in[h & m->visited_mask] == m->build; h++)
         if (m->visited[h & m->visited_mask] == p)
             return STATUS_OK;
-    if (m->n_visited == m->max_work)
+    if (m->n_visited == m->max_work || m->work_left == 0)
         return STATUS_TOO_LARGE;
+    m->work_left--;
     m->n_visited++;
     m->visited[h & m->visited_mask] = p;
     m->visited_in[h & m->visited_mask] = m->build;
@@ -315,6 +317,7 @@ enum status byte_machine_create(struct byte_machine **out, const struct byte_pro
     m->max_places = max_states * PLACES_PER_STATE;
     m->max_frames = max_states * FRAMES_PER_STATE;
     m->max_work = max_states * FRAMES_PER_STATE;
+    m->work_left = UINT64_MAX;
     if (!allocate(m)) {
         byte_machine_destroy(m);
         return fail(err, STATUS_NO_MEMORY, "no memory for %u states of a grammar", (unsigned)max_states);
@@ -332,6 +335,11 @@ uint32_t byte_machine_first(const struct byte_machine *m)
 {
     (void)m;
     return FIRST;
+}
+
+void byte_machine_allow(struct byte_machine *m, uint64_t max_work)
+{
+    m->work_left = max_work;
 }
 
 enum status byte_machine_step(struct byte_machine *m, uint32_t state, uint8_t byte, uint32_t *out)
@@ -445,4 +453,6 @@ void byte_machine_collect(struct byte_machine *m, uint32_t *roots, uint32_t n_ro
     rebuild_indexes(m);
     size_t row = m->program->n_classes * sizeof *m->transitions;
     memset(row_of(m, FIRST), 0xff, (n_states - 1) * row);
+    /* Forgetting is work too, about that of entering so many places. */
+    m->work_left -= m->work_left < m->max_states ? m->work_left : m->max_states;
 }

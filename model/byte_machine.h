@@ -35,9 +35,14 @@ void byte_machine_destroy(struct byte_machine *machine);        /* NULL is allow
 /* Where every text begins.  It is kept by every collect. */
 uint32_t byte_machine_first(const struct byte_machine *machine);
 
+/* How many places may be entered from now on to make states; a step that needs more
+ * fails.  What is known already costs nothing.  At create: no limit. */
+void byte_machine_allow(struct byte_machine *machine, uint64_t max_work);
+
 /* The state after one more byte in *out; BYTE_MACHINE_DEAD if the byte does not fit.
  * BUSY: a table is full; collect and call again.
- * TOO_LARGE: this one state has more places than the machine can hold. */
+ * TOO_LARGE: this one state has more places than the machine can hold, or the work
+ * allowed is used up. */
 MUST_CHECK enum status byte_machine_step(struct byte_machine *machine, uint32_t state, uint8_t byte,
                                          uint32_t *out);
 

@@ -112,9 +112,10 @@ static enum status make_tokenizer(struct buf *out, int vocab)
     TRY(buf_add_text(out, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":["));
     TRY(add_specials(out));
     TRY(buf_add_text(out, "],\n\"normalizer\":null,\n"
-                     "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,"
-                     "\"use_regex\":true},\n"
-                     "\"post_processor\":null,\n\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+                     "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+                     "\"trim_offsets\":true,\"use_regex\":true},\n"
+                     "\"post_processor\":null,\n"
+                     "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
                      "\"trim_offsets\":true,\"use_regex\":true},\n"
                      "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,"
                      "\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,\"fuse_unk\":false,"
@@ -125,7 +126,8 @@ static enum status make_tokenizer(struct buf *out, int vocab)
     return buf_add_text(out, "]}}\n");
 }
 
-static enum status write_file(const char *dir, const char *name, const char *text, size_t len, struct error *err)
+static enum status write_file(const char *dir, const char *name, const char *text, size_t len,
+                              struct error *err)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", dir, name);
@@ -135,8 +137,8 @@ static enum status write_file(const char *dir, const char *name, const char *tex
 enum status byte_tokenizer_write(const char *dir, int vocab, struct error *err)
 {
     if (vocab < BYTE_TOKENIZER_MIN)
-        return fail(err, STATUS_BAD_OPTION, "a vocabulary of 256 bytes and %zu special tokens needs at least %d ids, "
-                    "got %d", N_SPECIALS, BYTE_TOKENIZER_MIN, vocab);
+        return fail(err, STATUS_BAD_OPTION, "a vocabulary of 256 bytes and %zu special tokens needs at least "
+                    "%d ids, got %d", N_SPECIALS, BYTE_TOKENIZER_MIN, vocab);
     struct buf text;
     buf_init(&text, MAX_FILE_BYTES);
     enum status s = make_tokenizer(&text, vocab);

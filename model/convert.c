@@ -35,10 +35,10 @@ enum { MAX_PER_LAYER = 12, MAX_OUTSIDE = 3 };
 
 /* ---- the list of tensors ---- */
 
-static enum status add(struct conversion *v, struct tensor_shape shape, struct source source, struct error *err,
-                       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-static enum status add(struct conversion *v, struct tensor_shape shape, struct source source, struct error *err,
-                       const char *fmt, ...)
+static enum status add(struct conversion *v, struct tensor_shape shape, struct source source,
+                       struct error *err, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+static enum status add(struct conversion *v, struct tensor_shape shape, struct source source,
+                       struct error *err, const char *fmt, ...)
 {
     va_list arguments;
     va_start(arguments, fmt);
@@ -67,8 +67,9 @@ static enum status add_down(struct conversion *v, int layer, int64_t group, stru
 {
     const struct tensor *k = llama_layer_tensor(&v->llama, layer, LLAMA_K);
     const struct tensor *values = llama_layer_tensor(&v->llama, layer, LLAMA_V);
-    return add(v, SHAPE2(2 * k->dims[0], k->dims[1]), (struct source){ .first = k, .second = values, .group = group },
-               err, "model.layers.%d.attn.dkv_proj.weight", layer);
+    struct source source = { .first = k, .second = values, .group = group };
+    return add(v, SHAPE2(2 * k->dims[0], k->dims[1]), source, err, "model.layers.%d.attn.dkv_proj.weight",
+               layer);
 }
 
 static enum status add_mla_rope(struct conversion *v, int layer, struct error *err)
@@ -189,7 +190,9 @@ static json_t *config_json(const struct conversion *v)
 static enum status check_attention(const struct conversion *v, const json_t *config, struct error *err)
 {
     struct json_reader r = { json_object_get(config, "attention"), "attention", STATUS_BAD_MODEL };
-    struct attention_defaults defaults = { .hidden = v->llama.hidden, .n_heads = v->llama.n_heads, .causal = 1 };
+    struct attention_defaults defaults = {
+        .hidden = v->llama.hidden, .n_heads = v->llama.n_heads, .causal = 1,
+    };
     struct attention_config attention;
     return attention_from_json(forms[v->job->form].kind, &r, &defaults, &attention, err);
 }
@@ -197,7 +200,8 @@ static enum status check_attention(const struct conversion *v, const json_t *con
 /* ---- the bytes ---- */
 
 /* Row i of output tensor t as floats. */
-static enum status make_row(struct conversion *v, const struct source *s, int64_t i, size_t width, struct error *err)
+static enum status make_row(struct conversion *v, const struct source *s, int64_t i, size_t width,
+                            struct error *err)
 {
     if (s->first == NULL) {
         memset(v->row, 0, width * sizeof(float));
@@ -257,7 +261,8 @@ static enum status write_weights(struct conversion *v, struct error *err)
     model_directory_path(v->job->to, "model.safetensors", path);
     const struct safetensors_pair metadata = { "format", "pt" };
     const struct safetensors_plan file = {
-        .path = path, .tensors = v->plan.tensors, .n_tensors = v->plan.n, .metadata = &metadata, .n_metadata = 1,
+        .path = path, .tensors = v->plan.tensors, .n_tensors = v->plan.n,
+        .metadata = &metadata, .n_metadata = 1,
     };
     TRY(safetensors_writer_open(&v->writer, &file, err));
     enum status s = write_tensors(v, err);

@@ -31,6 +31,7 @@ struct grammar {
     struct mask_slot *slots;                /* [max_masks] */
     uint64_t *masks;                        /* [max_masks][n_words] */
     uint32_t max_masks;
+    uint64_t max_work;
     uint64_t clock;
 };
 
@@ -98,6 +99,7 @@ enum status grammar_create(struct grammar **out, const struct grammar_options *o
     g->n_words = ((size_t)token_trie_vocab(g->trie) + 63) / 64;
     g->n_cursors = options->n_cursors;
     g->max_masks = options->limits.max_masks;
+    g->max_work = options->limits.max_work;
     for (int i = 0; i < options->n_end_tokens; i++)
         if (options->end_tokens[i] >= 0 && options->end_tokens[i] < token_trie_vocab(g->trie))
             g->end_tokens[g->n_end_tokens++] = options->end_tokens[i];
@@ -149,7 +151,7 @@ static enum status step(struct grammar *g, const uint32_t *from, uint8_t byte, u
     if (status == STATUS_OK)
         return STATUS_OK;
     return fail(err, STATUS_TOO_LARGE,
-                "the grammar is too ambiguous here: its states do not fit the memory given to it");
+                "the grammar is too ambiguous here: its states need more memory or work than its limits");
 }
 
 /* Set the bits of all tokens that keep the state path[0] alive. */
@@ -189,6 +191,7 @@ static enum status make_mask(struct grammar *g, uint32_t slot, const uint32_t *c
     memset(mask, 0, g->n_words * sizeof *mask);
     g->slots[slot].state = BYTE_MACHINE_DEAD;
     g->path[0] = *cursor;
+    byte_machine_allow(g->machine, g->max_work);
     enum status status = walk(g, mask, err);
     memset(g->path, 0, (TOKEN_TRIE_MAX_BYTES + 1) * sizeof *g->path);
     TRY(status);
@@ -240,6 +243,7 @@ enum status grammar_advance(struct grammar *g, int cursor, int32_t token, struct
         token < 0 || token >= token_trie_vocab(g->trie) ? 0 : token_trie_bytes(g->trie, token, &bytes);
     g->path[0] = len == 0 ? BYTE_MACHINE_DEAD : g->roots[cursor];
     enum status status = STATUS_OK;
+    byte_machine_allow(g->machine, g->max_work);
     for (size_t i = 0; i < len && status == STATUS_OK && g->path[0] != BYTE_MACHINE_DEAD; i++)
         status = step(g, &g->path[0], (uint8_t)bytes[i], &g->path[0], err);
     uint32_t state = g->path[0];

@@ -42,10 +42,13 @@ struct grammar_limits {
                                      * array inside another takes one or two) */
     uint32_t max_states;            /* held at a time */
     uint32_t max_masks;             /* held at a time, least recently used goes first */
+    uint64_t max_work;              /* places the machine may enter for one mask or token: a
+                                     * million take about 50 ms, a JSON string a few hundred */
 };
 
 #define GRAMMAR_LIMITS_DEFAULT ((struct grammar_limits){ \
-    .max_text = 65536, .max_code = 100000, .max_depth = 64, .max_states = 4096, .max_masks = 48 })
+    .max_text = 65536, .max_code = 100000, .max_depth = 64, .max_states = 4096, .max_masks = 48, \
+    .max_work = 2000000 })
 
 struct grammar_options {
     enum grammar_kind kind;
@@ -70,7 +73,8 @@ void grammar_start(struct grammar *grammar, int cursor);
 
 /* The tokens that may come at the cursor: [(vocab + 63) / 64], bit t of word t / 64.
  * *mask stays valid until the next call with this grammar.
- * TOO_LARGE: the constraint is so ambiguous that its states do not fit. */
+ * TOO_LARGE: the constraint is so ambiguous that its states do not fit, or take more
+ * than max_work to make. */
 MUST_CHECK enum status grammar_mask(struct grammar *grammar, int cursor, const uint64_t **mask,
                                     struct error *err);
 

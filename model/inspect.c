@@ -37,8 +37,9 @@ static int head_repeats_embedding(const struct safetensors *set, const struct in
 {
     const struct tensor *head = safetensors_find(set, "lm_head.weight");
     const struct tensor *embedding = safetensors_find(set, "transformer.wte.weight");
-    return in->config.family == FAMILY_MLRA && head != NULL && embedding != NULL && head->bytes == embedding->bytes
-        && head->dtype == embedding->dtype && memcmp(head->data, embedding->data, head->bytes) == 0;
+    return in->config.family == FAMILY_MLRA && head != NULL && embedding != NULL
+        && head->bytes == embedding->bytes && head->dtype == embedding->dtype
+        && memcmp(head->data, embedding->data, head->bytes) == 0;
 }
 
 static void count_parameters(const struct safetensors *set, struct inspection *out)

@@ -354,16 +354,31 @@ static enum status emit_object_schema(struct schema_compiler *c, json_t *schema,
     return emit_types(c, schema, set, next, entry);
 }
 
-enum status schema_emit(struct schema_compiler *c, json_t *schema, uint32_t next, uint32_t *entry)
+enum status schema_enter(struct schema_compiler *c, size_t n_more)
 {
-    if (++c->n_schemas > JSON_SCHEMA_MAX_SCHEMAS)
-        return fail(c->err, STATUS_TOO_LARGE, "the JSON schema holds more than %d schemas",
+    c->n_schemas += n_more;
+    if (c->n_schemas > JSON_SCHEMA_MAX_SCHEMAS)
+        return fail(c->err, STATUS_TOO_LARGE, "the JSON schema holds or makes more than %d schemas",
                     JSON_SCHEMA_MAX_SCHEMAS);
     if (c->depth == JSON_SCHEMA_MAX_DEPTH)
         return fail(c->err, STATUS_BAD_REQUEST, "the JSON schema is nested more than %d deep",
                     JSON_SCHEMA_MAX_DEPTH);
-    enum status status = STATUS_OK;
     c->depth++;
+    return STATUS_OK;
+}
+
+void schema_leave(struct schema_compiler *c)
+{
+    c->depth--;
+}
+
+enum status schema_emit(struct schema_compiler *c, json_t *schema, uint32_t next, uint32_t *entry)
+{
+    *entry = 0;
+    if (c->program->is_full)        /* nothing more can be written; seal says so */
+        return STATUS_OK;
+    TRY(schema_enter(c, 1));
+    enum status status = STATUS_OK;
     if (json_is_true(schema))
         *entry = json_rules_value(&c->rules, next);
     else if (json_is_false(schema))
@@ -372,7 +387,7 @@ enum status schema_emit(struct schema_compiler *c, json_t *schema, uint32_t next
         status = emit_object_schema(c, schema, next, entry);
     else
         status = fail(c->err, STATUS_BAD_REQUEST, "a JSON schema must be an object, true or false");
-    c->depth--;
+    schema_leave(c);
     return status;
 }
 

@@ -61,7 +61,8 @@ static enum status read_sizes(const struct json_reader *r, struct llama *l, stru
     if (l->head_dim == 0)
         l->head_dim = l->hidden / l->n_heads;
     if (l->n_heads % l->n_kv_heads != 0)
-        return fail(err, STATUS_BAD_MODEL, "%s: num_key_value_heads = %d must divide num_attention_heads = %d",
+        return fail(err, STATUS_BAD_MODEL,
+                    "%s: num_key_value_heads = %d must divide num_attention_heads = %d",
                     r->where, l->n_kv_heads, l->n_heads);
     l->norm_eps = 1e-6;
     TRY(json_read_double(r, "rms_norm_eps", 0, 1, &l->norm_eps, err));
@@ -82,7 +83,8 @@ static enum status read_rope(const struct json_reader *r, struct llama *l, struc
     size_t len;
     TRY(json_read_string(&in, "rope_type", &type, &len, err));
     if (strcmp(type, "default") != 0)
-        return fail(err, STATUS_UNSUPPORTED, "%s: rope_type '%.40s' is not converted, only \"default\"", in.where, type);
+        return fail(err, STATUS_UNSUPPORTED, "%s: rope_type '%.40s' is not converted, only \"default\"",
+                    in.where, type);
     return json_read_double(&in, "rope_theta", 1e-3, 1e12, &l->rope_base, err);
 }
 
@@ -107,8 +109,8 @@ static enum status refuse_features(const struct json_reader *r, struct error *er
         if (value == NULL || json_is_false(value)
             || (json_is_number(value) && json_number_value(value) == features[i].harmless))
             continue;
-        return fail(err, STATUS_UNSUPPORTED, "%s: '%s': a checkpoint with %s cannot be converted exactly", r->where,
-                    features[i].field, features[i].what);
+        return fail(err, STATUS_UNSUPPORTED, "%s: '%s': a checkpoint with %s cannot be converted exactly",
+                    r->where, features[i].field, features[i].what);
     }
     return STATUS_OK;
 }
@@ -123,11 +125,13 @@ static enum status read_config(const struct json_reader *r, struct llama *l, str
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         known |= strcmp(type, types[i]) == 0;
     if (!known)
-        return fail(err, STATUS_UNSUPPORTED, "%s: model_type '%.40s' is not converted, only llama and mistral",
+        return fail(err, STATUS_UNSUPPORTED,
+                    "%s: model_type '%.40s' is not converted, only llama and mistral",
                     r->where, type);
     TRY(json_read_string(r, "hidden_act", &act, &len, err));
     if (strcmp(act, "silu") != 0)
-        return fail(err, STATUS_UNSUPPORTED, "%s: hidden_act '%.40s' is not converted, only silu", r->where, act);
+        return fail(err, STATUS_UNSUPPORTED, "%s: hidden_act '%.40s' is not converted, only silu", r->where,
+                    act);
     TRY(refuse_features(r, err));
     TRY(read_rope(r, l, err));
     return read_sizes(r, l, err);
@@ -162,7 +166,8 @@ const struct tensor *llama_head(const struct llama *l)
     return l->tied ? NULL : safetensors_find(l->set, head_name);
 }
 
-static enum status check_tensor(struct llama *l, const char *name, int64_t rows, int64_t columns, struct error *err)
+static enum status check_tensor(struct llama *l, const char *name, int64_t rows, int64_t columns,
+                                struct error *err)
 {
     const struct tensor *t;
     TRY(safetensors_need(l->set, name, &t, err));
@@ -223,7 +228,8 @@ static enum status check_tensors(struct llama *l, struct error *err)
     for (size_t i = 0; i < safetensors_count(l->set); i++) {
         const char *name = safetensors_at(l->set, i)->name;
         if (!is_used(l, name))
-            return fail(err, STATUS_UNSUPPORTED, "tensor %.100s is no part of a plain Llama, so the conversion would "
+            return fail(err, STATUS_UNSUPPORTED,
+                        "tensor %.100s is no part of a plain Llama, so the conversion would "
                         "not be exact", name);
     }
     l->all_bf16 = 1;

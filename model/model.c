@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* One rank: its weights, its cache, its scratch. */
 struct rank_model {
@@ -362,11 +363,23 @@ static enum status copy_blocks(struct model *m, int rank)
     return shared && b->n_copies > 0 ? comm_barrier(team_comm(m->team), rank) : STATUS_OK;
 }
 
+/* What a test wants to go wrong here. */
+static enum status commit_fault(const struct model *m, int rank)
+{
+    const struct model_fault *f = &m->options.fault;
+    if (f->kind == MODEL_FAULT_NONE || f->rank != rank || f->step != atomic_load(&m->ranks[rank].steps))
+        return STATUS_OK;
+    while (f->kind == MODEL_FAULT_STALL)
+        pause();
+    return STATUS_INTERNAL;
+}
+
 static enum status step_rank(void *context, int rank)
 {
     struct model *m = context;
     struct rank_model *r = &m->ranks[rank];
     const struct batch *b = m->batch;
+    TRY(commit_fault(m, rank));
     TRY(copy_blocks(m, rank));
     embed(m, r);
     struct attention_step step = {
@@ -404,6 +417,39 @@ const float *model_hidden(const struct model *m)
 void model_poison(struct model *m)
 {
     team_poison(m->team);
+}
+
+/* ---- blocks, for saving and restoring ---- */
+
+static int n_stores(const struct model *m)
+{
+    return m->options.mla_by_chunk ? 1 : m->options.n_ranks;
+}
+
+size_t model_block_bytes(const struct model *m)
+{
+    size_t n = 0;
+    for (int i = 0; i < n_stores(m); i++)
+        n += latent_store_block_bytes(m->ranks[i].store);
+    return n;
+}
+
+void model_read_block(const struct model *m, int32_t block, void *out)
+{
+    char *at = out;
+    for (int i = 0; i < n_stores(m); i++) {
+        latent_store_read_block(m->ranks[i].store, block, at);
+        at += latent_store_block_bytes(m->ranks[i].store);
+    }
+}
+
+void model_write_block(struct model *m, int32_t block, const void *bytes)
+{
+    const char *at = bytes;
+    for (int i = 0; i < n_stores(m); i++) {
+        latent_store_write_block(m->ranks[i].store, block, at);
+        at += latent_store_block_bytes(m->ranks[i].store);
+    }
 }
 
 /* ---- what a device holds and has done ---- */

@@ -24,6 +24,15 @@ struct model;               /* opaque */
 
 enum { MODEL_WEIGHTS_AUTO = -1 };       /* as the files have them: f32 stays, the rest is bf16 */
 
+/* For tests: what one rank does instead of one of its steps. */
+enum model_fault_kind { MODEL_FAULT_NONE, MODEL_FAULT_STALL, MODEL_FAULT_DIE };
+
+struct model_fault {
+    enum model_fault_kind kind;     /* stall: sleep for ever; die: fail the step */
+    int rank;
+    uint64_t step;                  /* from 0 */
+};
+
 struct model_options {
     int n_ranks;
     int weight_type;            /* enum weight_type, or MODEL_WEIGHTS_AUTO */
@@ -45,6 +54,7 @@ struct model_options {
     /* Called while loading; done of total bytes.  NULL: nobody wants to know. */
     void (*progress)(void *context, size_t done, size_t total);
     void *progress_context;
+    struct model_fault fault;   /* all zero: none */
 };
 
 /* One step.  Row r of span s is the token at position first_position + r of its
@@ -79,6 +89,13 @@ const float *model_logits(const struct model *model);
 const float *model_hidden(const struct model *model);
 
 void model_poison(struct model *model);
+
+/* The contents of a cache block on all ranks, [store][layer][block_bytes]: a store
+ * a rank, or one for all of them where MLA is sharded by chunk.  Between steps, by
+ * the thread that leads the team, or before model_run. */
+size_t model_block_bytes(const struct model *model);
+void model_read_block(const struct model *model, int32_t block, void *out);
+void model_write_block(struct model *model, int32_t block, const void *bytes);
 
 const char *model_kernels_name(const struct model *model);      /* the table in use */
 

@@ -32,7 +32,8 @@ enum status model_directory_prepare(const char *dir, struct error *err)
     return STATUS_OK;
 }
 
-enum status model_directory_write_json(const char *dir, const char *name, const json_t *content, struct error *err)
+enum status model_directory_write_json(const char *dir, const char *name, const json_t *content,
+                                       struct error *err)
 {
     char path[4096];
     model_directory_path(dir, name, path);

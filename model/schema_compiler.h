@@ -46,7 +46,7 @@ struct schema_compiler {
     struct schema_ref *refs;        /* [n_refs], written in order */
     int n_refs;
     int depth;                      /* schemas we are inside of */
-    int n_schemas;                  /* compiled so far */
+    size_t n_schemas;               /* compiled so far, and members and values that merging looked at */
     struct error *err;
 };
 
@@ -61,6 +61,11 @@ MUST_CHECK enum status schema_groups(struct schema_compiler *c, json_t *schema, 
 
 /* The set of types that "type" names. */
 MUST_CHECK enum status schema_types(struct schema_compiler *c, json_t *type, unsigned *types);
+
+/* One level deeper and n_more pieces of work.  TOO_LARGE or BAD_REQUEST: past a
+ * limit; the level was not entered. */
+MUST_CHECK enum status schema_enter(struct schema_compiler *c, size_t n_more);
+void schema_leave(struct schema_compiler *c);
 
 /* The schema a $ref points to. */
 MUST_CHECK enum status schema_resolve(struct schema_compiler *c, json_t *ref, json_t **target);

@@ -107,6 +107,14 @@ static enum status apply_rule(struct schema_compiler *c, enum merge_rule rule, j
     return STATUS_OK;
 }
 
+/* What joining two lists or objects costs, in schemas. */
+static size_t cost_of(json_t *a, json_t *b)
+{
+    if (json_is_array(a) && json_is_array(b))
+        return json_array_size(a) * json_array_size(b) / 64;
+    return json_is_object(a) && json_is_object(b) ? json_object_size(a) + json_object_size(b) : 0;
+}
+
 /* One keyword that both schemas have, with different values. */
 static enum status merge_keyword(struct schema_compiler *c, json_t *merged, const char *keyword, json_t *a,
                                  json_t *b)
@@ -115,6 +123,8 @@ static enum status merge_keyword(struct schema_compiler *c, json_t *merged, cons
         if (strcmp(rules[i].keyword, keyword) != 0)
             continue;
         json_t *value;
+        TRY(schema_enter(c, cost_of(a, b)));
+        schema_leave(c);
         TRY(apply_rule(c, rules[i].rule, a, b, &value));
         if (value == NULL)
             return fail(c->err, STATUS_BAD_REQUEST, "JSON schema 'allOf' joins '%s' of different kinds",
@@ -212,15 +222,9 @@ static enum status flatten(struct schema_compiler *c, json_t *schema, json_t **f
     }
     if (!json_is_object(schema))
         return fail(c->err, STATUS_BAD_REQUEST, "a JSON schema must be an object, true or false");
-    if (++c->n_schemas > JSON_SCHEMA_MAX_SCHEMAS)
-        return fail(c->err, STATUS_TOO_LARGE, "the JSON schema holds more than %d schemas",
-                    JSON_SCHEMA_MAX_SCHEMAS);
-    if (c->depth == JSON_SCHEMA_MAX_DEPTH)
-        return fail(c->err, STATUS_BAD_REQUEST, "the JSON schema is nested more than %d deep",
-                    JSON_SCHEMA_MAX_DEPTH);
-    c->depth++;
+    TRY(schema_enter(c, 1));
     enum status status = flatten_object(c, schema, flat);
-    c->depth--;
+    schema_leave(c);
     return status;
 }
 

@@ -25,7 +25,8 @@ static float nearly_normal(struct rng *rng)
     return ((float)sum - mean) / deviation;
 }
 
-static void make_numbers(struct rng *rng, struct synth_fill fill, enum dtype dtype, size_t n, unsigned char *out)
+static void make_numbers(struct rng *rng, struct synth_fill fill, enum dtype dtype, size_t n,
+                         unsigned char *out)
 {
     for (size_t i = 0; i < n; i++) {
         float value = (float)fill.mean;
@@ -101,8 +102,8 @@ static enum status write_weights(const struct synth_spec *spec, const struct syn
     return s;
 }
 
-static enum status write_all(const struct synth_spec *spec, const struct synth_output *output, const json_t *config,
-                             struct synth_plan *plan, struct error *err)
+static enum status write_all(const struct synth_spec *spec, const struct synth_output *output,
+                             const json_t *config, struct synth_plan *plan, struct error *err)
 {
     struct attention_config attention;
     TRY(synth_attention(config, spec, &attention, err));
@@ -116,8 +117,8 @@ static enum status write_all(const struct synth_spec *spec, const struct synth_o
 enum status synth_write(const struct synth_spec *spec, const struct synth_output *output, struct error *err)
 {
     if (spec->vocab < BYTE_TOKENIZER_MIN)
-        return fail(err, STATUS_BAD_OPTION, "--vocab must be at least %d, the bytes and the special tokens, got %d",
-                    BYTE_TOKENIZER_MIN, spec->vocab);
+        return fail(err, STATUS_BAD_OPTION, "--vocab must be at least %d, the bytes and the special tokens, "
+                    "got %d", BYTE_TOKENIZER_MIN, spec->vocab);
     json_t *config = synth_config_json(spec);
     if (config == NULL)
         return fail(err, STATUS_NO_MEMORY, "no memory for config.json");

@@ -24,25 +24,26 @@ static const struct field mla_fields[] = {
     NEEDED(latent, "d_c"), NEEDED(query_latent, "d_c1"), NEEDED(rope_dim, "d_rotate"), { 0 },
 };
 static const struct field mla_rope_fields[] = {
-    INTEGER(latent, "mla_latent_rank"), INTEGER(head_dim, "head_dim"), INTEGER(kv_heads, "num_key_value_heads"),
-    BOOLEAN(bitnet, "use_bitnet"), { 0 },
+    INTEGER(latent, "mla_latent_rank"), INTEGER(head_dim, "head_dim"),
+    INTEGER(kv_heads, "num_key_value_heads"), BOOLEAN(bitnet, "use_bitnet"), { 0 },
 };
 static const struct field mlra_fields[] = {
-    INTEGER(latent, "mlra_latent_rank"), INTEGER(latents, "mlra_num_latent_heads"), INTEGER(head_dim, "head_dim"),
-    INTEGER(kv_heads, "num_key_value_heads"), BOOLEAN(bitnet, "use_bitnet"),
+    INTEGER(latent, "mlra_latent_rank"), INTEGER(latents, "mlra_num_latent_heads"),
+    INTEGER(head_dim, "head_dim"), INTEGER(kv_heads, "num_key_value_heads"), BOOLEAN(bitnet, "use_bitnet"),
     { offsetof(struct synth_parameters, decompressed), "rope", FIELD_ROPE_ON_KEYS, 0 }, { 0 },
 };
 static const struct field cca_fields[] = {
     INTEGER(latent, "cca_latent_rank"), INTEGER(conv_layers, "cca_num_conv_layers"),
     INTEGER(conv_kernel_seq, "cca_conv_kernel_seq"), INTEGER(conv_kernel_ch, "cca_conv_kernel_ch"),
-    BOOLEAN(qk_mean, "cca_qk_mean"), BOOLEAN(value_shift, "cca_value_shift"), BOOLEAN(bitnet, "use_bitnet"), { 0 },
+    BOOLEAN(qk_mean, "cca_qk_mean"), BOOLEAN(value_shift, "cca_value_shift"), BOOLEAN(bitnet, "use_bitnet"),
+    { 0 },
 };
 static const struct field ccgqa_fields[] = {
     INTEGER(latent, "ccgqa_kv_latent_rank"), INTEGER(query_latent, "ccgqa_query_latent_rank"),
     INTEGER(kv_heads, "ccgqa_num_kv_heads"), INTEGER(conv_layers, "ccgqa_num_conv_layers"),
     INTEGER(conv_kernel_seq, "ccgqa_conv_kernel_seq"), INTEGER(conv_kernel_ch, "ccgqa_conv_kernel_ch"),
-    BOOLEAN(qk_mean, "ccgqa_qk_mean"), BOOLEAN(value_shift, "ccgqa_value_shift"), BOOLEAN(bitnet, "use_bitnet"),
-    { 0 },
+    BOOLEAN(qk_mean, "ccgqa_qk_mean"), BOOLEAN(value_shift, "ccgqa_value_shift"),
+    BOOLEAN(bitnet, "use_bitnet"), { 0 },
 };
 static const struct field paper_fields[] = {
     NEEDED(query_latent, "q_lora_rank"), NEEDED(latent, "kv_lora_rank"), NEEDED(nope_dim, "qk_nope_head_dim"),
@@ -132,7 +133,8 @@ static enum status check_parameters(const struct kind *kind, const struct synth_
         const struct field *f = find_field(kind, parameters[i].offset);
         int value = parameter_at(&spec->attention, parameters[i].offset);
         if (f == NULL && value != SYNTH_UNSET)
-            return fail(err, STATUS_BAD_OPTION, "--%s is no parameter of kind %s", parameters[i].option, kind->name);
+            return fail(err, STATUS_BAD_OPTION, "--%s is no parameter of kind %s", parameters[i].option,
+                        kind->name);
         if (f != NULL && f->needed && value == SYNTH_UNSET)
             return fail(err, STATUS_BAD_OPTION, "kind %s needs --%s", kind->name, parameters[i].option);
     }
@@ -205,12 +207,14 @@ json_t *synth_config_json(const struct synth_spec *spec)
     if (attention == NULL)
         return NULL;
     return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:b, s:s, s:i, s:[i,i], s:o}",
-                     "model_type", "latentd", "torch_dtype", spec->dtype == DTYPE_F32 ? "float32" : "bfloat16",
+                     "model_type", "latentd",
+                     "torch_dtype", spec->dtype == DTYPE_F32 ? "float32" : "bfloat16",
                      "hidden_size", spec->hidden, "num_hidden_layers", spec->layers,
                      "num_attention_heads", spec->heads, "intermediate_size", spec->intermediate,
                      "vocab_size", spec->vocab, "max_position_embeddings", spec->max_positions,
                      "rms_norm_eps", 1e-6, "tie_word_embeddings", spec->tied, "hidden_act", "silu",
-                     "bos_token_id", BYTE_TOKENIZER_BOS, "eos_token_id", BYTE_TOKENIZER_EOS, BYTE_TOKENIZER_END,
+                     "bos_token_id", BYTE_TOKENIZER_BOS,
+                     "eos_token_id", BYTE_TOKENIZER_EOS, BYTE_TOKENIZER_END,
                      "attention", attention);
 }
 

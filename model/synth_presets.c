@@ -42,8 +42,9 @@ static const struct preset presets[] = {
     { SEED("seed-cca", "cca"), .latent = 512 },
     { SEED("seed-ccgqa", "ccgqa"), .latent = 256, .query_latent = 1024, .kv_heads = 4 },
     /* Attention as wide as DeepSeek-V2-Lite's, with a dense MLP: 0.9 billion. */
-    { .name = "dsv2-0.9b", .kind = "mla_paper", .layers = 16, .hidden = 2048, .heads = 16, .intermediate = 5632,
-      .vocab = 32000, .max_positions = 4096, .latent = 512, .query_latent = 768, .nope_dim = 128, .rope_dim = 64 },
+    { .name = "dsv2-0.9b", .kind = "mla_paper", .layers = 16, .hidden = 2048, .heads = 16,
+      .intermediate = 5632, .vocab = 32000, .max_positions = 4096,
+      .latent = 512, .query_latent = 768, .nope_dim = 128, .rope_dim = 64 },
 };
 #define N_PRESETS (sizeof presets / sizeof presets[0])
 
@@ -88,7 +89,8 @@ enum status synth_preset(const char *name, struct synth_spec *spec, struct error
         if (strcmp(p->name, name) != 0)
             continue;
         if (spec->kind != NULL && strcmp(spec->kind, p->kind) != 0)
-            return fail(err, STATUS_BAD_OPTION, "preset %s is of kind %s, not %.40s", p->name, p->kind, spec->kind);
+            return fail(err, STATUS_BAD_OPTION, "preset %s is of kind %s, not %.40s", p->name, p->kind,
+                        spec->kind);
         apply(p, spec);
         return STATUS_OK;
     }

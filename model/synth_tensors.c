@@ -43,7 +43,8 @@ static struct synth_fill spread(double gain, int64_t n_inputs)
 }
 
 /* A Linear of this layer's attention, [rows][columns]. */
-static enum status add_linear(const struct adding *a, const char *name, int64_t rows, int64_t columns, double gain)
+static enum status add_linear(const struct adding *a, const char *name, int64_t rows, int64_t columns,
+                              double gain)
 {
     return add_filled(a->plan, SHAPE2(rows, columns), spread(gain, columns), a->err,
                       "model.layers.%d.attn.%s.weight", a->layer, name);
@@ -72,7 +73,8 @@ static enum status add_mlra(const struct adding *a)
 {
     const struct attention_config *c = a->c;
     int n_key_heads = c->rope == ROPE_DECOMPRESSED ? c->n_kv_heads : c->n_heads;
-    int64_t rows = (int64_t)n_key_heads * c->nope_dim / c->n_latents, width = (int64_t)c->n_heads * c->nope_dim;
+    int64_t rows = (int64_t)n_key_heads * c->nope_dim / c->n_latents;
+    int64_t width = (int64_t)c->n_heads * c->nope_dim;
     for (int l = 0; l < c->n_latents; l++) {
         char name[32];
         snprintf(name, sizeof name, "uk_projs.%d", l);
@@ -111,14 +113,15 @@ static enum status add_cca(const struct adding *a)
         TRY(add_linear(a, "val_proj", lkv, c->hidden, 1));
     }
     if (c->n_conv >= 1)
-        TRY(add_filled(a->plan, SHAPE3(lq + lkv, 1, c->conv_kernel_seq), spread(1, c->conv_kernel_seq), a->err,
-                       "model.layers.%d.attn.conv_qk0.weight", a->layer));
+        TRY(add_filled(a->plan, SHAPE3(lq + lkv, 1, c->conv_kernel_seq), spread(1, c->conv_kernel_seq),
+                       a->err, "model.layers.%d.attn.conv_qk0.weight", a->layer));
     if (c->n_conv >= 2)
         TRY(add_filled(a->plan, SHAPE3(lq + lkv, c->nope_dim, c->conv_kernel_ch),
                        spread(1, (int64_t)c->nope_dim * c->conv_kernel_ch), a->err,
                        "model.layers.%d.attn.conv_qk1.weight", a->layer));
     /* q and k have the length sqrt(width) already; exp(0) leaves it so. */
-    TRY(add_filled(a->plan, SHAPE1(1), (struct synth_fill){ 0, 0 }, a->err, "model.layers.%d.attn.temp", a->layer));
+    TRY(add_filled(a->plan, SHAPE1(1), (struct synth_fill){ 0, 0 }, a->err, "model.layers.%d.attn.temp",
+                   a->layer));
     return add_linear(a, "out_proj", c->hidden, lq, a->branch_gain);
 }
 
@@ -147,8 +150,8 @@ static enum status add_paper_latents(const struct adding *a)
     if (c->kind == ATTENTION_GLA)
         return STATUS_OK;
     int64_t heads = c->n_branches == 4 ? c->n_heads : c->n_heads / 2;
-    return add_filled(a->plan, SHAPE3(c->n_latents, c->latent_dim, heads * per_head), spread(gain, c->latent_dim),
-                      a->err, "model.layers.%d.attn.kv_b_proj", a->layer);
+    return add_filled(a->plan, SHAPE3(c->n_latents, c->latent_dim, heads * per_head),
+                      spread(gain, c->latent_dim), a->err, "model.layers.%d.attn.kv_b_proj", a->layer);
 }
 
 static enum status add_paper(const struct adding *a)
@@ -224,8 +227,8 @@ enum status synth_plan_tensors(struct synth_plan *plan, const struct synth_spec 
     /* An embedding that is also the head has the head's size: the first norm
      * makes up for it. */
     struct synth_fill head = spread(spec->tied ? TIED_DEVIATION : LOGIT_DEVIATION, spec->hidden);
-    TRY(add_filled(plan, SHAPE2(spec->vocab, spec->hidden), spec->tied ? head : (struct synth_fill){ 0, 1 }, err,
-                   "model.embed_tokens.weight"));
+    TRY(add_filled(plan, SHAPE2(spec->vocab, spec->hidden), spec->tied ? head : (struct synth_fill){ 0, 1 },
+                   err, "model.embed_tokens.weight"));
     struct adding a = { .plan = plan, .c = c, .branch_gain = 1 / sqrt(2.0 * spec->layers), .err = err };
     for (a.layer = 0; a.layer < spec->layers; a.layer++)
         TRY(add_layer(&a, spec));

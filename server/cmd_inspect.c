@@ -13,7 +13,8 @@ struct inspect_options {
 };
 
 static const struct option_row rows[] = {
-    { "json", OPTION_FLAG(struct inspect_options, json), .fallback = "off", .help = "one JSON object instead of tables" },
+    { "json", OPTION_FLAG(struct inspect_options, json), .fallback = "off",
+      .help = "one JSON object instead of tables" },
 };
 
 const struct option_table cmd_inspect_options = {
@@ -57,7 +58,8 @@ static void type_names(const struct inspection *in, char out[64])
     out[0] = '\0';
     for (unsigned type = 0; type < N_DTYPES; type++)
         if ((in->weight_types >> type & 1u) != 0 && len < 56)
-            len += (size_t)snprintf(out + len, 64 - len, "%s%s", len > 0 ? ", " : "", dtype_name((enum dtype)type));
+            len += (size_t)snprintf(out + len, 64 - len, "%s%s", len > 0 ? ", " : "",
+                                    dtype_name((enum dtype)type));
 }
 
 /* "2 873 220 096": groups of three digits. */
@@ -89,13 +91,14 @@ static void print_attention(const struct attention_config *c)
         printf(", %d KV heads", c->n_kv_heads);
     printf("\n");
     if (caches_latents(c))
-        printf("latents         %d of width %d%s%s\n", c->n_latents, c->latent_dim, c->latent_norm ? ", normed" : "",
-               c->n_branches == 4 ? ", four branches a head" : c->n_branches == 2 ? ", two branches a head" : "");
+        printf("latents         %d of width %d%s%s\n", c->n_latents, c->latent_dim,
+               c->latent_norm ? ", normed" : "", c->n_branches == 4 ? ", four branches a head"
+               : c->n_branches == 2 ? ", two branches a head" : "");
     if (c->query_latent_dim > 0)
         printf("query latent    %d%s\n", c->query_latent_dim, c->query_norm ? ", normed" : "");
     if (c->kind == ATTENTION_CCA)
-        printf("convolutions    %d, kernels %d and %d%s%s\n", c->n_conv, c->conv_kernel_seq, c->conv_kernel_ch,
-               c->qk_mean ? ", q-k mean" : "", c->value_shift ? ", value shift" : "");
+        printf("convolutions    %d, kernels %d and %d%s%s\n", c->n_conv, c->conv_kernel_seq,
+               c->conv_kernel_ch, c->qk_mean ? ", q-k mean" : "", c->value_shift ? ", value shift" : "");
     if (c->rope == ROPE_NONE)
         printf("RoPE            none\n");
     else
@@ -146,8 +149,8 @@ static void print_cache(const struct inspection *in)
         }
         print_cache_row(d->n_ranks, "", d->elements_per_device, d->bytes_per_device, d->bytes_total);
         if (d->may_shard_by_chunk)
-            print_cache_row(d->n_ranks, "by chunk", d->by_chunk_elements_per_device, d->by_chunk_bytes_per_device,
-                            in->degrees[0].bytes_total);
+            print_cache_row(d->n_ranks, "by chunk", d->by_chunk_elements_per_device,
+                            d->by_chunk_bytes_per_device, in->degrees[0].bytes_total);
     }
     if (in->degrees[0].state_bytes_per_device > 0)
         printf("and %" PRId64 " bytes of state for each sequence (one device)\n",
@@ -163,8 +166,8 @@ static void print_tables(const char *dir, const struct inspection *in)
     const struct model_config *c = &in->config;
     printf("model           %s\n", dir);
     print_attention(&c->attention);
-    printf("sizes           %d layers, hidden %d, MLP %d, vocabulary %d, context %d\n", c->n_layers, c->hidden,
-           c->intermediate, c->vocab, c->max_positions);
+    printf("sizes           %d layers, hidden %d, MLP %d, vocabulary %d, context %d\n", c->n_layers,
+           c->hidden, c->intermediate, c->vocab, c->max_positions);
     print_parameters(in);
     print_cache(in);
 }
@@ -225,8 +228,9 @@ static json_t *inspection_json(const char *dir, const struct inspection *in)
         json_array_append_new(valid, json_integer(in->valid_degrees[i]));
     return json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:o, s:I, s:s, s:o, s:o}", "model", dir,
                      "attention", attention_json(&c->attention), "layers", c->n_layers, "hidden", c->hidden,
-                     "intermediate", c->intermediate, "vocabulary", c->vocab, "max_positions", c->max_positions,
-                     "parameters", parameters_json(&in->parameters), "weight_bytes", (json_int_t)in->weight_bytes,
+                     "intermediate", c->intermediate, "vocabulary", c->vocab,
+                     "max_positions", c->max_positions, "parameters", parameters_json(&in->parameters),
+                     "weight_bytes", (json_int_t)in->weight_bytes,
                      "weight_types", types, "cache_per_token", cache, "valid_degrees", valid);
 }
 

@@ -32,7 +32,8 @@ static const struct option_row rows[] = {
     { .heading = "Sizes" },
     { "hidden", OPTION_INT(struct synth_options, spec.hidden), .min = 1, .max = 1 << 16,
       .help = "width of the residual" },
-    { "layers", OPTION_INT(struct synth_options, spec.layers), .min = 1, .max = 512, .help = "number of layers" },
+    { "layers", OPTION_INT(struct synth_options, spec.layers), .min = 1, .max = 512,
+      .help = "number of layers" },
     { "heads", OPTION_INT(struct synth_options, spec.heads), .min = 1, .max = 256, .help = "query heads" },
     { "intermediate", OPTION_INT(struct synth_options, spec.intermediate), .min = 1, .max = 1 << 20,
       .help = "width of the MLP; 8/3 of hidden if not given" },
@@ -46,7 +47,8 @@ static const struct option_row rows[] = {
     { option, OPTION_INT(struct synth_options, spec.attention.field), .min = from, .max = to, .help = text },
     SYNTH_NUMBER_MAP(X)
 #undef X
-#define X(field, option, text) { option, OPTION_FLAG(struct synth_options, spec.attention.field), .help = text },
+#define X(field, option, text) \
+    { option, OPTION_FLAG(struct synth_options, spec.attention.field), .help = text },
     SYNTH_FLAG_MAP(X)
 #undef X
     { "rope-base", OPTION_DOUBLE(struct synth_options, spec.attention.rope_base), .low = 1, .high = 1e12,

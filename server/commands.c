@@ -1,6 +1,8 @@
 #include "server/commands.h"
 
 #include "base/edit_distance.h"
+#include "bench/bench_commands.h"
+#include "bench/load_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +22,10 @@ static const struct command {
 const struct option_table *const command_tables[] = {
 #define X(name) &cmd_##name##_options,
     COMMAND_MAP(X)
+#undef X
+    &cmd_bench_serve_options,
+#define X(name) &cmd_bench_##name##_options,
+    BENCH_COMMAND_MAP(X)
 #undef X
     NULL,
 };

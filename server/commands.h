@@ -23,7 +23,10 @@
     X(generate) \
     X(inspect) \
     X(synth) \
+    X(convert) \
     X(verify) \
+    X(compare) \
+    X(bench) \
     X(version)
 
 #define X(name)                                         \

@@ -7,6 +7,8 @@
 #include "model/chat_template.h"
 #include "server/access_log.h"
 #include "server/api.h"
+#include "server/cache_identity.h"
+#include "server/cache_routes.h"
 #include "server/http_auth.h"
 #include "server/http_server.h"
 #include "server/http_tls.h"
@@ -17,11 +19,15 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
-enum { TICK_MS = 200, DRAIN_TICK_MS = 20, MAX_NAMES = 16, MAX_GENERATION_CONFIG = 1 << 20 };
+enum { TICK_MS = 200, DRAIN_TICK_MS = 20, MAX_NAMES = 16, MAX_GENERATION_CONFIG = 1 << 20, MAX_IDENTITY = 4096 };
 
 /* How long streams may take to carry their last event to the client. */
 #define FAREWELL_NS ((int64_t)2000000000)
+
+/* How long the engine may take for its last step, and after a second signal. */
 #define JOIN_NS ((int64_t)10000000000)
+#define JOIN_AT_ONCE_NS ((int64_t)500000000)
+#define JOIN_TURN_NS ((int64_t)20000000)
 
 enum phase { PHASE_SERVING, PHASE_DRAINING, PHASE_FAREWELL };
 
@@ -38,6 +44,8 @@ struct daemon {
     struct access_log *access_log;
     struct http_server *http;
     struct api *api;
+    struct buf cache_identity;      /* empty: neither saved nor restored */
+    struct cache_routes *cache_routes;
     char names_text[512];
     const char *names[MAX_NAMES];
     size_t n_names;
@@ -45,6 +53,7 @@ struct daemon {
     enum phase phase;
     int64_t deadline_ns;            /* of the phase */
     int is_stuck;                   /* a device hangs: its thread is not joined */
+    int is_hurried;                 /* by a second signal */
     int exit_code;
 };
 
@@ -73,6 +82,7 @@ static void on_signal(void *context, int number)
     struct daemon *d = context;
     if (d->phase != PHASE_SERVING) {
         log_warn("second signal, ending now signal=%d", number);
+        d->is_hurried = 1;
         farewell(d, "the server was stopped", EXIT_FAILURE);
         loop_stop(d->loop);
         return;
@@ -126,6 +136,8 @@ static void on_wake(void *context)
     struct daemon *d = context;
     if (d->api != NULL)
         api_on_events(d->api);
+    if (d->cache_routes != NULL)
+        cache_routes_on_wake(d->cache_routes);
 }
 
 static void on_engine_event(void *context)
@@ -153,7 +165,28 @@ static enum status on_dir_ready(void *context, const char *dir, struct error *er
 {
     struct daemon *d = context;
     TRY(read_defaults(d, dir, err));
+    buf_init(&d->cache_identity, MAX_IDENTITY);
+    if (*d->options->cache_dir != '\0' || *d->options->cache_restore != '\0')
+        TRY(cache_identity_write(d->serving.model, dir, d->options->serving.reuse_generated, &d->cache_identity,
+                                 err));
     return chat_template_load(&d->chat_template, dir, err);
+}
+
+static int on_between_steps(void *context, struct engine *engine)
+{
+    struct daemon *d = context;
+    return cache_routes_feed(d->cache_routes, engine);
+}
+
+static enum status create_cache_routes(struct daemon *d, struct error *err)
+{
+    struct cache_routes_options options = {
+        .model = d->serving.model, .engine = d->serving.engine,
+        .identity = d->cache_identity.data != NULL ? d->cache_identity.data : "",
+        .save_dir = d->options->cache_dir, .restore_dir = d->options->cache_restore,
+        .on_done = on_engine_event, .context = d,
+    };
+    return cache_routes_create(&d->cache_routes, &options, err);
 }
 
 static void split_names(struct daemon *d)
@@ -188,8 +221,9 @@ static enum status create_api(struct daemon *d, struct error *err)
         .access_log = d->access_log, .model_name = d->names[0], .aliases = d->names + 1,
         .n_aliases = d->n_names - 1, .limits = api_limits_default(), .defaults = d->defaults,
         .heartbeat_ns = from_seconds(d->options->heartbeat), .ping_ns = from_seconds(d->options->ping),
-        .high_water_bytes = http_limits_default().high_water_bytes,
+        .high_water_bytes = http_limits_default().high_water_bytes, .more_context = d->cache_routes,
     };
+    options.more_routes = cache_routes_table(&options.n_more_routes);
     return api_create(&d->api, &options, err);
 }
 
@@ -229,9 +263,11 @@ static enum status start(struct daemon *d, struct error *err)
     TRY(loop_wake_create(&d->wake, d->loop, on_wake, d, err));
     TRY(loop_timer_create(&d->tick, d->loop, on_tick, d, err));
     TRY(open_outside(d, err));
-    struct serving_hooks hooks = { .dir_ready = on_dir_ready, .on_event = on_engine_event, .context = d };
+    struct serving_hooks hooks = { .dir_ready = on_dir_ready, .on_event = on_engine_event,
+                                   .between_steps = on_between_steps, .context = d };
     TRY(serving_open(&d->serving, &d->options->serving, &hooks, err));
     split_names(d);
+    TRY(create_cache_routes(d, err));
     TRY(create_api(d, err));
     TRY(create_http(d, err));
     TRY(listen_everywhere(d, err));
@@ -242,23 +278,33 @@ static enum status start(struct daemon *d, struct error *err)
     return STATUS_OK;
 }
 
+/* 0: a thread of the team does not end.  The engine may wait for room in the queue
+ * of events, so they are taken meanwhile. */
+static int end_engine(struct daemon *d)
+{
+    struct engine *engine = d->serving.engine;
+    int64_t deadline_ns = clock_now_ns() + (d->is_hurried ? JOIN_AT_ONCE_NS : JOIN_NS);
+    engine_stop(engine, "the server is shutting down");
+    if (d->is_stuck)
+        return 0;
+    while (!engine_join(engine, JOIN_TURN_NS)) {
+        if (clock_now_ns() > deadline_ns)
+            return 0;
+        if (d->api != NULL)
+            api_on_events(d->api);
+    }
+    return 1;
+}
+
 /* In reverse; whatever start got to. */
 static void stop(struct daemon *d)
 {
-    if (d->serving.engine != NULL) {
-        engine_stop(d->serving.engine, "the server is shutting down");
-        if (d->is_stuck || !engine_join(d->serving.engine, JOIN_NS)) {
-            /* A thread hangs in a step and still uses everything below: leave it
-             * all to the end of the process. */
-            log_error("a device does not end, leaving without it");
-            d->exit_code = EXIT_FAILURE;
-            return;
-        }
-    }
     http_server_destroy(d->http);
     if (d->api != NULL)
         api_on_events(d->api);
     api_destroy(d->api);
+    cache_routes_destroy(d->cache_routes);
+    buf_clear(&d->cache_identity);
     serving_close(&d->serving);
     chat_template_destroy(d->chat_template);
     access_log_destroy(d->access_log);
@@ -267,17 +313,32 @@ static void stop(struct daemon *d)
     loop_timer_destroy(d->tick);
     loop_wake_destroy(d->wake);
     loop_destroy(d->loop);
+    free(d);
 }
 
 int daemon_run(const struct daemon_options *options, struct error *err)
 {
-    struct daemon d = { .options = options, .exit_code = EXIT_SUCCESS };
-    if (start(&d, err) == STATUS_OK)
-        loop_run(d.loop);
+    struct daemon *d = calloc(1, sizeof *d);
+    if (d == NULL) {
+        fail(err, STATUS_NO_MEMORY, "no memory for a server");
+        return EXIT_FAILURE;
+    }
+    d->options = options;
+    d->exit_code = EXIT_SUCCESS;
+    if (start(d, err) == STATUS_OK)
+        loop_run(d->loop);
     else
-        d.exit_code = EXIT_FAILURE;
-    stop(&d);
+        d->exit_code = EXIT_FAILURE;
+    int exit_code = d->exit_code;
+    if (d->serving.engine == NULL || end_engine(d)) {
+        stop(d);
+    } else {
+        /* A thread is still in a step and uses all of *d: it stays as it is until
+         * the process has ended. */
+        log_error("a device does not end, leaving without it");
+        exit_code = EXIT_FAILURE;
+    }
     if (err->code == STATUS_OK)
-        log_info("ended code=%d", d.exit_code);
-    return d.exit_code;
+        log_info("ended code=%d", exit_code);
+    return exit_code;
 }

@@ -29,6 +29,8 @@ struct daemon_options {
     const char *served_model_name;  /* names, comma separated; the first is reported */
     const char *cors_origin;
     const char *access_log;         /* file, "-" is stderr, "" is none */
+    const char *cache_dir;          /* where POST /v1/cache/save writes; "" refuses it */
+    const char *cache_restore;      /* whose saved cache is loaded; "" is none */
     int max_connections;
     size_t max_body;
     double drain_timeout, heartbeat, step_timeout, keep_alive, stall_timeout;   /* seconds */

@@ -119,7 +119,9 @@ int engine_join(struct engine *e, int64_t timeout_ns)
         return 1;
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)(timeout_ns / 1000000000);
+    int64_t ns = until.tv_nsec + timeout_ns;
+    until.tv_sec += (time_t)(ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
     if (pthread_timedjoin_np(e->thread, NULL, &until) != 0)
         return 0;
     e->started = 0;
@@ -150,6 +152,16 @@ int engine_is_draining(const struct engine *e)
 void engine_nudge(struct engine *e)
 {
     queue_wake(e->submissions);
+}
+
+struct prefix_cache *engine_prefixes(struct engine *e)
+{
+    return scheduler_prefixes(e->scheduler);
+}
+
+struct block_pool *engine_blocks(struct engine *e)
+{
+    return scheduler_blocks(e->scheduler);
 }
 
 void engine_reset_prefixes(struct engine *e)
@@ -199,9 +211,21 @@ enum status engine_submit(struct engine *e, struct request *r, struct error *err
 
 /* ---- events out ---- */
 
+/* A request can be submitted while the thread ends, too late for it. */
+static int fail_left_over(struct engine *e, struct engine_event *out)
+{
+    struct request *r;
+    if (!atomic_load(&e->ended) || !queue_pop(e->submissions, &r, 0))
+        return 0;
+    *out = (struct engine_event){ .kind = ENGINE_FAILED, .request = r };
+    fail(&out->failure, STATUS_BUSY, "the server is shutting down");
+    atomic_fetch_sub(&e->n_promised, r->n_choices);
+    return 1;
+}
+
 int engine_next_event(struct engine *e, struct engine_event *out)
 {
-    return queue_pop(e->events, out, 0);
+    return queue_pop(e->events, out, 0) || fail_left_over(e, out);
 }
 
 void engine_emit(void *context, const struct engine_event *event)

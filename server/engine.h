@@ -18,8 +18,8 @@
  * tokens.  If it does not fit into one event, TEXT events come before it.  The
  * texts of a choice, one after the other, are the reply.
  *
- * Threads: as each function says.  Memory: at create, and at submit (never in a
- * step).
+ * Threads: as each function says.  Memory: at create, and when a request is taken
+ * in, on the engine thread between steps; never in a step.
  */
 #ifndef SERVER_ENGINE_H
 #define SERVER_ENGINE_H
@@ -82,6 +82,16 @@ struct engine_options {
     size_t max_events;              /* bound of the event queue */
     void (*on_event)(void *context);        /* wake the loop; called by the engine thread */
     void *context;
+
+    /* Called by the engine thread; NULL: nobody wants to know. */
+    /* begins 1: from here until the call with 0 no thread of the team allocates or
+     * frees memory, which is what a test checks here; planning, the step itself,
+     * sampling and emitting lie between the two. */
+    void (*on_step)(void *context, int begins);
+    /* No step is being computed: engine_prefixes may be read, and the model's
+     * blocks with it.  1: call again soon, also if there is no work. */
+    int (*between_steps)(void *context, struct engine *engine);
+    void *step_context;
 };
 
 /* NO_MEMORY, BAD_OPTION. */
@@ -96,7 +106,8 @@ MUST_CHECK enum status engine_start(struct engine *engine, struct error *err);
  *   do the task.  OVERLOADED: queue full.  BUSY: draining or failed. */
 MUST_CHECK enum status engine_submit(struct engine *engine, struct request *request, struct error *err);
 
-/* Loop thread.  1: *out is the next event.  0: none for now. */
+/* Loop thread.  1: *out is the next event.  0: none for now.
+ * After the thread has ended, requests that it did not take any more fail here. */
 int engine_next_event(struct engine *engine, struct engine_event *out);
 
 /* Any thread: have the flags of some request read again soon. */
@@ -105,13 +116,19 @@ void engine_nudge(struct engine *engine);
 /* Forget all reusable prefixes; done before the next step.  Any thread. */
 void engine_reset_prefixes(struct engine *engine);
 
+/* The index of cached prefixes; NULL if there is none.  Before engine_start, or in
+ * between_steps. */
+struct prefix_cache *engine_prefixes(struct engine *engine);
+struct block_pool *engine_blocks(struct engine *engine);
+
 /* No new requests; those there are go on.  Any thread. */
 void engine_drain(struct engine *engine);
 int engine_is_draining(const struct engine *engine);
 
 /* End: what still runs gets FAILED with this sentence; the thread ends.  engine_join
- * returns 0 if the thread did not end within timeout_ns (a rank hangs); the engine
- * must then not be destroyed. */
+ * returns 0 if the thread did not end within timeout_ns: it waits for room in the
+ * event queue (take events and join again), or a rank hangs, and the engine must
+ * not be destroyed. */
 void engine_stop(struct engine *engine, const char *why);
 int engine_join(struct engine *engine, int64_t timeout_ns);
 void engine_destroy(struct engine *engine);     /* joined, or never started; NULL is allowed */

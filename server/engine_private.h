@@ -1,5 +1,6 @@
-/* engine_private.h - the engine's own state; engine.c (what other threads call)
- * and engine_step.c (the engine thread) include it. */
+/* engine_private.h - the engine's own state, shared by engine.c (what other
+ * threads call), engine_jobs.c (requests on the engine thread) and engine_step.c
+ * (the engine thread's loop). */
 #ifndef SERVER_ENGINE_PRIVATE_H
 #define SERVER_ENGINE_PRIVATE_H
 
@@ -9,14 +10,22 @@
 
 #include <pthread.h>
 
-/* A request in the engine: its choices, and what has been measured of it. */
+enum { ENGINE_WHY_BYTES = 200 };
+
+/* A request in the engine: its choices, and what has been measured of it.
+ *
+ * A job whose last event is out has ended: it moves to the list of ended jobs,
+ * and its memory is freed between steps.  Until then its sequences stay, because
+ * the rows of the step in progress name them. */
 struct job {
-    struct job *next, *previous;            /* all jobs, in order of submission */
-    struct request *request;
+    struct job *next, *previous;            /* all jobs, in order of submission; or the ended ones */
+    struct request *request;                /* the loop's again once the job has ended */
+    int32_t n_choices;
     int32_t n_live;                         /* choices that have not ended */
     struct timeline *timelines[REQUEST_MAX_CHOICES];    /* [n_choices]; none for embeddings */
-    struct sequence *sequences[REQUEST_MAX_CHOICES];    /* [n_choices]; NULL once retired */
+    struct sequence *sequences[REQUEST_MAX_CHOICES];    /* [n_choices]; FINISHED once retired */
     double *hidden_sum;                     /* embeddings: [H] */
+    int32_t n_prompt_taken;                 /* positions whose hidden rows or prompt logprobs were taken */
     int64_t first_step_ns, first_token_ns, last_token_ns;
     int32_t cached_tokens, preemptions;
     int has_failed;                         /* in the step whose results are being taken */
@@ -36,6 +45,7 @@ struct engine {
 
     /* engine thread only */
     struct job *jobs, *last_job;
+    struct job *ended_jobs;                 /* to be freed between steps */
     struct span *spans;                     /* [max_sequences] */
     int32_t *tokens;                        /* [max_rows] */
     int32_t *logit_rows;                    /* [max_rows] */
@@ -47,8 +57,29 @@ struct engine {
     _Atomic int32_t n_promised;             /* choices submitted and not finished */
     pthread_mutex_t lock;                   /* guards state and why */
     struct engine_state state;              /* published */
-    char why[200];                          /* of the stop */
+    char why[ENGINE_WHY_BYTES];             /* of the stop */
 };
+
+/* ---- engine_jobs.c, on the engine thread ---- */
+
+/* A job of r, queued; or r fails. */
+void job_take(struct engine *e, struct request *r);
+
+/* The choice has ended: its sequence's blocks are free again. */
+void job_retire(struct engine *e, struct job *job, int choice);
+
+/* The choice's sequence, or NULL once it is retired. */
+struct sequence *job_sequence(const struct job *job, int choice);
+
+/* The last event of the request, and the end of the job. */
+void job_finish(struct engine *e, struct job *job);
+void job_fail(struct engine *e, struct job *job, const struct error *failure);
+void job_cancel(struct engine *e, struct job *job);
+
+/* Free the ended jobs; between steps. */
+void jobs_free_ended(struct engine *e);
+
+/* ---- engine_step.c ---- */
 
 /* The body of the engine thread. */
 enum status engine_lead(void *engine);

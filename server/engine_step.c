@@ -1,17 +1,17 @@
-/* engine_step.c - the engine thread: take requests in, plan, step, sample, emit,
- * retire. */
+/* engine_step.c - the engine thread's loop: take requests in, plan, step, sample,
+ * emit. */
 #include "server/engine_private.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 
-#include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* How long to sleep when there is nothing to do; also how often an idle engine
  * shows that it lives. */
 #define IDLE_NS ((int64_t)200000000)
+
+/* The same while between_steps has something left to do. */
+#define POLL_NS ((int64_t)1000000)
 
 /* ---- state for others ---- */
 
@@ -36,178 +36,19 @@ static void publish_state(struct engine *e, int in_step)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* ---- jobs ---- */
-
-static void link_job(struct engine *e, struct job *job)
-{
-    job->previous = e->last_job;
-    if (e->last_job != NULL)
-        e->last_job->next = job;
-    else
-        e->jobs = job;
-    e->last_job = job;
-}
-
-static void unlink_job(struct engine *e, struct job *job)
-{
-    *(job->previous != NULL ? &job->previous->next : &e->jobs) = job->next;
-    *(job->next != NULL ? &job->next->previous : &e->last_job) = job->previous;
-}
-
-/* Free everything but the request, which goes back with the last event. */
-static void destroy_job(struct engine *e, struct job *job)
-{
-    for (int i = 0; i < job->request->n_choices; i++) {
-        timeline_destroy(job->timelines[i]);
-        if (job->sequences[i] != NULL) {
-            scheduler_finish(e->scheduler, job->sequences[i]);
-            sequence_destroy(job->sequences[i]);
-        }
-    }
-    free(job->hidden_sum);
-    free(job);
-}
-
-static void end_job(struct engine *e, struct job *job, struct engine_event *last)
-{
-    last->request = job->request;
-    atomic_fetch_sub(&e->n_promised, job->request->n_choices);
-    unlink_job(e, job);
-    destroy_job(e, job);
-    engine_emit(e, last);
-}
-
-static void fail_job(struct engine *e, struct job *job, const struct error *failure)
-{
-    struct engine_event event = { .kind = ENGINE_FAILED, .failure = *failure };
-    log_warn("request failed id=%s status=%s reason=\"%s\"", job->request->id, status_name(failure->code),
-             failure->text);
-    e->counters.n_failed++;
-    end_job(e, job, &event);
-}
-
-static void finish_job(struct engine *e, struct job *job)
-{
-    struct engine_event event = { .kind = ENGINE_DONE };
-    struct engine_usage *u = &event.usage;
-    u->prompt_tokens = job->request->n_prompt;
-    u->cached_tokens = job->cached_tokens;
-    u->preemptions = job->preemptions;
-    for (int i = 0; i < job->request->n_choices && job->timelines[i] != NULL; i++)
-        u->output_tokens += timeline_n_output(job->timelines[i]);
-    int64_t start = job->first_step_ns > 0 ? job->first_step_ns : clock_now_ns();
-    u->queue_ns = start - job->request->arrival_ns;
-    if (job->first_token_ns > 0) {
-        u->prefill_ns = job->first_token_ns - start;
-        u->decode_ns = job->last_token_ns - job->first_token_ns;
-    }
-    end_job(e, job, &event);
-}
-
-/* The choice has ended: its sequence's blocks are free again. */
-static void retire(struct engine *e, struct job *job, int choice)
-{
-    struct sequence *seq = job->sequences[choice];
-    if (choice == 0)
-        job->cached_tokens = seq->n_cached_tokens;
-    job->preemptions += seq->n_preemptions;
-    scheduler_finish(e->scheduler, seq);
-    sequence_destroy(seq);
-    job->sequences[choice] = NULL;
-    job->n_live--;
-}
-
 /* ---- requests in ---- */
-
-static enum status create_sequence(struct engine *e, struct job *job, int choice, struct error *err)
-{
-    const struct request *r = job->request;
-    struct sequence_options options = {
-        .id = ++e->next_sequence, .request = job, .prompt = r->prompt, .n_prompt = r->n_prompt,
-        .max_new_tokens = r->max_new_tokens, .priority = r->priority, .choice = choice,
-        .n_choices = choice == 0 ? r->n_choices : 1, .salt = r->salt,
-        .block_size = e->options.scheduler.block_size,
-    };
-    return sequence_create(&job->sequences[choice], &options, err);
-}
-
-static enum status fill_job(struct engine *e, struct job *job, struct error *err)
-{
-    struct request *r = job->request;
-    const struct model_config *c = model_config(e->options.model);
-    for (int choice = 0; choice < r->n_choices; choice++) {
-        TRY(create_sequence(e, job, choice, err));
-        if (r->task == REQUEST_EMBED)
-            continue;
-        struct timeline_options options = {
-            .request = r, .choice = choice, .tokenizer = e->options.tokenizer, .config = c,
-            .emit = engine_emit, .context = e,
-        };
-        TRY(timeline_create(&job->timelines[choice], &options, err));
-    }
-    if (r->task == REQUEST_EMBED) {
-        job->hidden_sum = calloc((size_t)c->hidden, sizeof *job->hidden_sum);
-        if (job->hidden_sum == NULL)
-            return fail(err, STATUS_NO_MEMORY, "no memory for an embedding");
-    }
-    return scheduler_submit(e->scheduler, job->sequences[0], err);
-}
-
-/* Rows that prompt logprobs and embeddings need must be computed: a salt of their
- * own keeps them from finding their prompt cached. */
-static void forbid_reuse(struct engine *e, struct request *r)
-{
-    if (r->task != REQUEST_EMBED && !r->want_prompt_logprobs)
-        return;
-    memset(&r->salt, 0xff, sizeof r->salt);
-    uint64_t unique = ++e->next_sequence;
-    memcpy(&r->salt, &unique, sizeof unique);
-}
-
-static void take_request(struct engine *e, struct request *r)
-{
-    struct error err;
-    struct job *job = calloc(1, sizeof *job);
-    if (job == NULL) {
-        struct engine_event event = { .kind = ENGINE_FAILED, .request = r };
-        fail(&event.failure, STATUS_NO_MEMORY, "no memory for a request");
-        atomic_fetch_sub(&e->n_promised, r->n_choices);
-        engine_emit(e, &event);
-        return;
-    }
-    job->request = r;
-    job->n_live = r->n_choices;
-    link_job(e, job);
-    forbid_reuse(e, r);
-    if (fill_job(e, job, &err) != STATUS_OK)
-        fail_job(e, job, &err);
-}
 
 /* Take what is there; wait for the first if there is nothing else to do. */
 static void take_requests(struct engine *e, int64_t wait_ns)
 {
     struct request *r;
     while (queue_pop(e->submissions, &r, wait_ns)) {
-        take_request(e, r);
+        job_take(e, r);
         wait_ns = 0;
     }
 }
 
 /* ---- flags of running requests ---- */
-
-static void cancel_job(struct engine *e, struct job *job)
-{
-    for (int i = 0; i < job->request->n_choices; i++) {
-        if (job->sequences[i] == NULL)
-            continue;
-        scheduler_cancel(e->scheduler, job->sequences[i]);
-        if (job->timelines[i] != NULL)
-            timeline_end(job->timelines[i], FINISH_CANCELLED);
-        retire(e, job, i);
-    }
-    e->counters.n_cancelled++;
-    finish_job(e, job);
-}
 
 static void read_flags(struct engine *e)
 {
@@ -215,13 +56,12 @@ static void read_flags(struct engine *e)
     for (struct job *job = e->jobs; job != NULL; job = next) {
         next = job->next;
         if (atomic_load_explicit(&job->request->cancelled, memory_order_relaxed)) {
-            cancel_job(e, job);
+            job_cancel(e, job);
             continue;
         }
         int paused = atomic_load_explicit(&job->request->paused, memory_order_relaxed);
-        for (int i = 0; i < job->request->n_choices; i++)
-            if (job->sequences[i] != NULL && job->sequences[i]->paused != paused)
-                scheduler_set_paused(job->sequences[i], paused);
+        for (int i = 0; i < job->n_choices; i++)
+            scheduler_set_paused(job->sequences[i], paused);
     }
     if (atomic_exchange(&e->resetting, 0))
         scheduler_reset_prefixes(e->scheduler);
@@ -264,6 +104,14 @@ static void fill_batch(struct engine *e, const struct step_plan *plan, struct ba
     }
 }
 
+/* How many of the row's tokens have had their results taken before: after a
+ * preemption the prompt is computed again. */
+static int n_rows_taken_before(const struct job *job, const struct step_row *row)
+{
+    int32_t n = job->n_prompt_taken - row->first_position;
+    return n < 0 ? 0 : n < row->n_tokens ? n : row->n_tokens;
+}
+
 static enum status emit_prompt_token(struct engine *e, struct job *job, int32_t position, const float *logits,
                                      struct error *err)
 {
@@ -289,7 +137,7 @@ static enum status emit_prompt_token(struct engine *e, struct job *job, int32_t 
 static void embed_rows(struct engine *e, struct job *job, const struct step_row *row, int first_row)
 {
     int hidden = model_config(e->options.model)->hidden;
-    for (int t = 0; t < row->n_tokens; t++) {
+    for (int t = n_rows_taken_before(job, row); t < row->n_tokens; t++) {
         const float *h = model_hidden(e->options.model) + (size_t)(first_row + t) * (size_t)hidden;
         for (int i = 0; i < hidden; i++)
             job->hidden_sum[i] += (double)h[i];
@@ -303,7 +151,7 @@ static void embed_rows(struct engine *e, struct job *job, const struct step_row 
             event.values[i] = (float)(job->hidden_sum[at + i] / row->sequence->n_prompt);
         engine_emit(e, &event);
     }
-    retire(e, job, 0);
+    job_retire(e, job, 0);
 }
 
 /* The next token of one choice. */
@@ -317,7 +165,7 @@ static enum status sample(struct engine *e, struct job *job, int choice, const f
     if (job->first_token_ns == 0)
         job->first_token_ns = job->last_token_ns;
     if (ended)
-        retire(e, job, choice);
+        job_retire(e, job, choice);
     else
         scheduler_push_token(e->scheduler, job->sequences[choice], token);
     return STATUS_OK;
@@ -327,7 +175,7 @@ static enum status sample(struct engine *e, struct job *job, int choice, const f
  * before the first one moves on. */
 static enum status sample_first(struct engine *e, struct job *job, const float *logits, struct error *err)
 {
-    for (int choice = 1; choice < job->request->n_choices; choice++) {
+    for (int choice = 1; choice < job->n_choices; choice++) {
         scheduler_fork(e->scheduler, job->sequences[0], job->sequences[choice]);
         TRY(sample(e, job, choice, logits, err));
     }
@@ -337,36 +185,46 @@ static enum status sample_first(struct engine *e, struct job *job, const float *
 /* The prompt is computed and nothing is to follow. */
 static void end_prompt(struct engine *e, struct job *job)
 {
-    for (int choice = 0; choice < job->request->n_choices; choice++) {
+    for (int choice = 0; choice < job->n_choices; choice++) {
         timeline_end(job->timelines[choice], FINISH_LENGTH);
-        retire(e, job, choice);
+        job_retire(e, job, choice);
     }
 }
 
-/* What one row of the plan yields.  *logits is the next row of logits. */
-static enum status take_row(struct engine *e, const struct step_row *row, int first_row, const float **logits,
-                            struct error *err)
+/* Prompt logprobs of the row, and *last, the logits that the next token is drawn from. */
+static enum status take_row_logits(struct engine *e, struct job *job, const struct step_row *row,
+                                   const float *logits, const float **last, struct error *err)
 {
-    struct sequence *seq = row->sequence;
-    struct job *job = seq->request;
     size_t vocab = (size_t)model_config(e->options.model)->vocab;
-    if (job->request->task == REQUEST_EMBED) {
-        embed_rows(e, job, row, first_row);
-        return STATUS_OK;
-    }
-    if (job->request->want_prompt_logprobs && row->first_position == 0)
+    int n_before = n_rows_taken_before(job, row);
+    if (job->request->want_prompt_logprobs && job->n_prompt_taken == 0)
         TRY(emit_prompt_token(e, job, 0, NULL, err));
-    const float *last = NULL;
     for (int32_t t = 0; t < row->n_tokens; t++) {
         int32_t position = row->first_position + t;
         if (!wants_row_logits(job, row, position))
             continue;
-        last = *logits;
-        *logits += vocab;
-        if (job->request->want_prompt_logprobs && position + 1 < seq->n_prompt)
-            TRY(emit_prompt_token(e, job, position + 1, last, err));
+        *last = logits;
+        logits += vocab;
+        if (t >= n_before && job->request->want_prompt_logprobs && position + 1 < row->sequence->n_prompt)
+            TRY(emit_prompt_token(e, job, position + 1, *last, err));
     }
-    if (!row->wants_logits)
+    return STATUS_OK;
+}
+
+/* What one row of the plan yields; its logits begin at logits. */
+static enum status take_row(struct engine *e, const struct step_row *row, int first_row, const float *logits,
+                            struct error *err)
+{
+    struct sequence *seq = row->sequence;
+    struct job *job = seq->request;
+    int32_t end = row->first_position + row->n_tokens;
+    const float *last = NULL;
+    if (job->request->task == REQUEST_EMBED)
+        embed_rows(e, job, row, first_row);
+    else
+        TRY(take_row_logits(e, job, row, logits, &last, err));
+    job->n_prompt_taken = end > job->n_prompt_taken ? end : job->n_prompt_taken;
+    if (!row->wants_logits || job->request->task == REQUEST_EMBED)
         return STATUS_OK;
     if (job->request->max_new_tokens == 0) {
         end_prompt(e, job);
@@ -393,14 +251,14 @@ static void take_results(struct engine *e, const struct step_plan *plan)
     for (int i = 0; i < plan->n_rows; i++) {
         const struct step_row *row = &plan->rows[i];
         struct job *job = row->sequence->request;
-        const float *next = logits + (size_t)n_row_logits(row) * vocab;
+        int n_logits = n_row_logits(row);
         int32_t n_tokens = row->n_tokens;
         e->counters.prompt_tokens += (uint64_t)(row->first_position < row->sequence->n_prompt ? n_tokens : 0);
         if (!job->has_failed)
-            job->has_failed = take_row(e, row, first_row, &logits, &job->failure) != STATUS_OK;
+            job->has_failed = take_row(e, row, first_row, logits, &job->failure) != STATUS_OK;
         if (job->n_live == 0)
-            finish_job(e, job);
-        logits = next;
+            job_finish(e, job);
+        logits += (size_t)n_logits * vocab;
         first_row += n_tokens;
     }
     /* Only now: a failed job may have had more rows in the plan. */
@@ -408,7 +266,7 @@ static void take_results(struct engine *e, const struct step_plan *plan)
     for (struct job *job = e->jobs; job != NULL; job = following) {
         following = job->next;
         if (job->has_failed)
-            fail_job(e, job, &job->failure);
+            job_fail(e, job, &job->failure);
     }
 }
 
@@ -433,7 +291,7 @@ static void fail_all(struct engine *e, enum status code, const char *why)
     struct error err;
     fail(&err, code, "%s", why);
     while (e->jobs != NULL)
-        fail_job(e, e->jobs, &err);
+        job_fail(e, e->jobs, &err);
     struct request *r;
     while (queue_pop(e->submissions, &r, 0)) {
         struct engine_event event = { .kind = ENGINE_FAILED, .request = r, .failure = err };
@@ -442,30 +300,67 @@ static void fail_all(struct engine *e, enum status code, const char *why)
     }
 }
 
-enum status engine_lead(void *context)
+static void tell_step(const struct engine *e, int begins)
 {
-    struct engine *e = context;
+    if (e->options.on_step != NULL)
+        e->options.on_step(e->options.step_context, begins);
+}
+
+/* Plan and compute one step; *n_rows is 0 if there was nothing to compute. */
+static enum status turn(struct engine *e, int *n_rows)
+{
+    struct step_plan plan;
+    scheduler_plan(e->scheduler, &plan);
+    *n_rows = plan.n_rows;
+    if (plan.n_rows > 0)
+        return step(e, &plan);
+    scheduler_commit(e->scheduler, &plan);
+    return STATUS_OK;
+}
+
+/* What may take memory or time; returns how long the engine may sleep after it. */
+static int64_t work_between_steps(struct engine *e)
+{
+    jobs_free_ended(e);
+    if (e->options.between_steps == NULL)
+        return IDLE_NS;
+    return e->options.between_steps(e->options.step_context, e) ? POLL_NS : IDLE_NS;
+}
+
+static enum status run_steps(struct engine *e)
+{
     int64_t wait_ns = 0;
     while (!atomic_load(&e->stopping)) {
         take_requests(e, wait_ns);
         read_flags(e);
-        struct step_plan plan;
-        scheduler_plan(e->scheduler, &plan);
-        wait_ns = plan.n_rows > 0 ? 0 : IDLE_NS;
-        enum status s = plan.n_rows > 0 ? step(e, &plan) : STATUS_OK;
-        if (plan.n_rows == 0)
-            scheduler_commit(e->scheduler, &plan);
+        int n_rows;
+        tell_step(e, 1);
+        enum status s = turn(e, &n_rows);
+        tell_step(e, 0);
+        int64_t idle_ns = work_between_steps(e);
         publish_state(e, 0);
-        if (s != STATUS_OK) {
-            fail_all(e, STATUS_INTERNAL, "a device of the team failed while computing");
-            return s;
-        }
+        TRY(s);
+        wait_ns = n_rows > 0 ? 0 : idle_ns;
     }
-    pthread_mutex_lock(&e->lock);
-    char why[sizeof e->why];
-    memcpy(why, e->why, sizeof why);
-    pthread_mutex_unlock(&e->lock);
-    fail_all(e, STATUS_BUSY, why);
-    publish_state(e, 0);
     return STATUS_OK;
+}
+
+static void read_why(struct engine *e, char why[static ENGINE_WHY_BYTES])
+{
+    pthread_mutex_lock(&e->lock);
+    memcpy(why, e->why, ENGINE_WHY_BYTES);
+    pthread_mutex_unlock(&e->lock);
+}
+
+enum status engine_lead(void *context)
+{
+    struct engine *e = context;
+    char why[ENGINE_WHY_BYTES] = "a device of the team failed while computing";
+    enum status s = run_steps(e);
+    if (s == STATUS_OK)
+        read_why(e, why);
+    fail_all(e, s == STATUS_OK ? STATUS_BUSY : STATUS_INTERNAL, why);
+    jobs_free_ended(e);
+    publish_state(e, 0);
+    return s;
 }

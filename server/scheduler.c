@@ -348,3 +348,13 @@ struct scheduler_stats scheduler_stats(const struct scheduler *sched)
         stats.prefix = prefix_cache_stats(sched->prefix);
     return stats;
 }
+
+struct prefix_cache *scheduler_prefixes(struct scheduler *sched)
+{
+    return sched->prefix;
+}
+
+struct block_pool *scheduler_blocks(struct scheduler *sched)
+{
+    return sched->pool;
+}

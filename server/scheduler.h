@@ -181,4 +181,9 @@ void scheduler_reset_prefixes(struct scheduler *sched);
 
 struct scheduler_stats scheduler_stats(const struct scheduler *sched);
 
+/* What the plans are made of, for saving and restoring prefixes between plans.
+ * prefixes is NULL without prefix_cache. */
+struct prefix_cache *scheduler_prefixes(struct scheduler *sched);
+struct block_pool *scheduler_blocks(struct scheduler *sched);
+
 #endif

@@ -166,6 +166,7 @@ static enum status create_engine(struct serving *s, const struct serving_hooks *
     struct engine_options options = {
         .model = s->model, .tokenizer = s->tokenizer, .max_events = MAX_EVENTS,
         .on_event = hooks->on_event, .context = hooks->context,
+        .between_steps = hooks->between_steps, .step_context = hooks->context,
         .scheduler = {
             .max_sequences = o->max_sequences, .max_step_tokens = o->max_step_tokens,
             .max_queue = o->max_queue, .max_queue_tokens = o->max_queue_tokens,

@@ -88,6 +88,7 @@ struct serving {
 struct serving_hooks {
     enum status (*dir_ready)(void *context, const char *dir, struct error *err);
     void (*on_event)(void *context);
+    int (*between_steps)(void *context, struct engine *engine);     /* see engine.h; NULL: none */
     void *context;
 };
 MUST_CHECK enum status serving_open(struct serving *s, const struct serving_options *options,

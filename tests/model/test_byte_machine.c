@@ -102,6 +102,36 @@ static void nesting_is_followed_up_to_its_limit(void **state)
     byte_program_clear(&p);
 }
 
+/* 0 -> x | d e B,  B -> ( 0 ):  behind "d" two more frames are needed, and the "e"
+ * between hides that from whoever looks one byte ahead only. */
+static void a_way_that_could_not_be_finished_is_not_begun(void **state)
+{
+    (void)state;
+    struct byte_program p;
+    struct byte_machine *m;
+    byte_program_init(&p, 100);
+    uint32_t inner = byte_program_rule_new(&p), end = byte_program_return(&p);
+    uint32_t close = byte_program_range(&p, ')', ')', end);
+    byte_program_rule_set(&p, inner, byte_program_range(&p, '(', '(', byte_program_call(&p, 0, close)));
+    uint32_t deeper = byte_program_literal(&p, "de", 2, byte_program_call(&p, inner, byte_program_return(&p)));
+    uint32_t flat = byte_program_range(&p, 'x', 'x', byte_program_return(&p));
+    byte_program_rule_set(&p, 0, byte_program_split(&p, flat, deeper));
+    assert_int_equal(byte_program_seal(&p, 3, NULL), STATUS_OK);
+    assert_int_equal(byte_machine_create(&m, &p, 3, 64, NULL), STATUS_OK);
+    uint32_t at = byte_machine_first(m), next;
+    for (const char *c = "de("; *c != '\0'; c++) {
+        assert_int_equal(byte_machine_step(m, at, (uint8_t)*c, &at), STATUS_OK);
+        assert_int_not_equal(at, BYTE_MACHINE_DEAD);
+    }
+    assert_int_equal(byte_machine_step(m, at, 'd', &next), STATUS_OK);
+    assert_int_equal(next, BYTE_MACHINE_DEAD);
+    assert_int_equal(byte_machine_step(m, at, 'x', &at), STATUS_OK);
+    assert_int_equal(byte_machine_step(m, at, ')', &at), STATUS_OK);
+    assert_true(byte_machine_is_finished(m, at));
+    byte_machine_destroy(m);
+    byte_program_clear(&p);
+}
+
 static void roots_survive_a_collect_with_new_numbers(void **state)
 {
     (void)state;
@@ -309,6 +339,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nesting_is_followed_up_to_its_limit),
+        cmocka_unit_test(a_way_that_could_not_be_finished_is_not_begun),
         cmocka_unit_test(roots_survive_a_collect_with_new_numbers),
         cmocka_unit_test(equal_sets_are_one_state),
         cmocka_unit_test(a_machine_too_small_for_a_language_still_decides_it),

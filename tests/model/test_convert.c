@@ -23,7 +23,8 @@ struct tiny_llama {
 
 static const struct tiny_llama tinies[] = {
     { "gqa of 6 and 3", 2, 48, 6, 3, 8, 56, 71, 0, DTYPE_F32, 10000, 1e-5, "" },
-    { "gqa with its own head width, tied", 3, 40, 6, 3, 12, 48, 50, 1, DTYPE_F32, 500, 1e-6, ", \"head_dim\": 12" },
+    { "gqa with its own head width, tied", 3, 40, 6, 3, 12, 48, 50, 1, DTYPE_F32, 500, 1e-6,
+      ", \"head_dim\": 12" },
     { "mha", 2, 32, 4, 4, 8, 40, 64, 0, DTYPE_F32, 100000, 1e-5, "" },
     { "one kv head, bf16", 2, 64, 4, 1, 16, 72, 40, 1, DTYPE_BF16, 10000, 1e-5, ", \"rope_scaling\": null" },
 };
@@ -54,7 +55,8 @@ static void add(struct weights *w, const struct tiny_llama *t, struct rng *rng, 
     }
     w->at[i] = (struct tensor){
         .name = w->names[i], .dtype = t->dtype, .n_dims = columns > 0 ? 2 : 1, .dims = { rows, columns },
-        .data = t->dtype == DTYPE_BF16 ? (void *)bits : (void *)w->values[i], .bytes = n * dtype_bytes(t->dtype),
+        .data = t->dtype == DTYPE_BF16 ? (void *)bits : (void *)w->values[i],
+        .bytes = n * dtype_bytes(t->dtype),
     };
     if (t->dtype != DTYPE_BF16)
         free(bits);
@@ -106,11 +108,13 @@ static void write_llama(const struct tiny_llama *t, const struct weights *w, con
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     struct safetensors_plan plan = { .path = path, .tensors = w->at, .n_tensors = (size_t)w->n };
     assert_int_equal(safetensors_write(&plan, NULL), STATUS_OK);
-    snprintf(config, sizeof config, "{\"model_type\": \"llama\", \"hidden_size\": %d, \"num_hidden_layers\": %d, "
+    snprintf(config, sizeof config, "{\"model_type\": \"llama\", \"hidden_size\": %d, "
+             "\"num_hidden_layers\": %d, "
              "\"num_attention_heads\": %d, \"num_key_value_heads\": %d, \"intermediate_size\": %d, "
              "\"vocab_size\": %d, \"rope_theta\": %g, \"rms_norm_eps\": %g, \"tie_word_embeddings\": %s, "
              "\"max_position_embeddings\": 77, \"eos_token_id\": [3, 5]%s}", t->hidden, t->layers, t->heads,
-             t->kv_heads, t->intermediate, t->vocab, t->rope_theta, t->eps, t->tied ? "true" : "false", t->more);
+             t->kv_heads, t->intermediate, t->vocab, t->rope_theta, t->eps, t->tied ? "true" : "false",
+             t->more);
     write_text(dir, "config.json", config);
     write_text(dir, "tokenizer.json", "{}");
     write_text(dir, "chat_template.jinja", "{{ messages }}");
@@ -193,7 +197,8 @@ static void oracle_layer(struct oracle *o, int layer, int position, double *x)
 {
     const struct tiny_llama *t = o->t;
     int q = t->heads * t->head_dim, kv = t->kv_heads * t->head_dim;
-    double n[MAX_HIDDEN], query[MAX_HIDDEN], heads[MAX_HIDDEN], out[MAX_HIDDEN], gate[MAX_HIDDEN], up[MAX_HIDDEN];
+    double n[MAX_HIDDEN], query[MAX_HIDDEN], heads[MAX_HIDDEN], out[MAX_HIDDEN];
+    double gate[MAX_HIDDEN], up[MAX_HIDDEN];
     double *key = o->keys[layer][position];
     norm(o, tensor_of(o, "model.layers.%d.input_layernorm.weight", layer), x, n);
     multiply(tensor_of(o, "model.layers.%d.self_attn.q_proj.weight", layer), q, t->hidden, n, query);
@@ -207,11 +212,13 @@ static void oracle_layer(struct oracle *o, int layer, int position, double *x)
     for (int i = 0; i < t->hidden; i++)
         x[i] += out[i];
     norm(o, tensor_of(o, "model.layers.%d.post_attention_layernorm.weight", layer), x, n);
-    multiply(tensor_of(o, "model.layers.%d.mlp.gate_proj.weight", layer), t->intermediate, t->hidden, n, gate);
+    multiply(tensor_of(o, "model.layers.%d.mlp.gate_proj.weight", layer), t->intermediate, t->hidden, n,
+             gate);
     multiply(tensor_of(o, "model.layers.%d.mlp.up_proj.weight", layer), t->intermediate, t->hidden, n, up);
     for (int i = 0; i < t->intermediate; i++)
         gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i];
-    multiply(tensor_of(o, "model.layers.%d.mlp.down_proj.weight", layer), t->hidden, t->intermediate, gate, out);
+    multiply(tensor_of(o, "model.layers.%d.mlp.down_proj.weight", layer), t->hidden, t->intermediate, gate,
+             out);
     for (int i = 0; i < t->hidden; i++)
         x[i] += out[i];
 }
@@ -273,14 +280,16 @@ static int ranks_are_valid(const char *dir, int n_ranks)
     struct safetensors *set;
     struct model_config config;
     struct error err;
-    if (safetensors_open(&set, dir, &err) != STATUS_OK || model_config_load(dir, set, &config, &err) != STATUS_OK)
+    if (safetensors_open(&set, dir, &err) != STATUS_OK
+        || model_config_load(dir, set, &config, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     safetensors_close(set);
     return model_check_ranks(&config, n_ranks, NULL) == STATUS_OK;
 }
 
 /* How many degrees of 1, 2, 3 and 4 ran. */
-static int compare_form(const struct tiny_llama *t, const char *dir, const int32_t *tokens, const double *want)
+static int compare_form(const struct tiny_llama *t, const char *dir, const int32_t *tokens,
+                        const double *want)
 {
     int n_ran = 0;
     for (int n_ranks = 1; n_ranks <= 4; n_ranks++) {
@@ -288,8 +297,8 @@ static int compare_form(const struct tiny_llama *t, const char *dir, const int32
             continue;
         for (int one_by_one = 0; one_by_one < 2; one_by_one++) {
             struct fixture_run run = {
-                .dir = dir, .n_ranks = n_ranks, .one_by_one = one_by_one, .n_given = N_GIVEN, .n_total = N_TOTAL,
-                .weight_type = WEIGHT_F32,
+                .dir = dir, .n_ranks = n_ranks, .one_by_one = one_by_one,
+                .n_given = N_GIVEN, .n_total = N_TOTAL, .weight_type = WEIGHT_F32,
             };
             fill_prompt(t, run.tokens);
             fixture_run(&run);
@@ -362,7 +371,8 @@ static void the_configuration_is_kept(void **state)
         assert_int_equal(model_config_load(to, set, &c, NULL), STATUS_OK);
         safetensors_close(set);
         assert_int_equal(c.max_positions, 77);
-        assert_true(c.norm_eps == 1e-5f && c.attention.rope_base == 10000 && c.attention.pairing == ROPE_HALF);
+        assert_true(c.norm_eps == 1e-5f && c.attention.rope_base == 10000
+                    && c.attention.pairing == ROPE_HALF);
         assert_true(c.n_eos_tokens == 2 && c.eos_tokens[0] == 3 && c.eos_tokens[1] == 5 && c.bos_token == -1);
         assert_string_equal(c.attention.label, form_names[form]);
         /* All forms cache 2 * 3 * 8 elements; MLRA's are three latents, one a KV head. */

@@ -294,6 +294,33 @@ static void limits_are_named(void **state)
     assert_null(g);
 }
 
+/* Which of the last thousand characters were an 'a' makes a state of its own, and
+ * one that is slow to make. */
+static void work_on_a_mask_is_bounded(void **state)
+{
+    struct vocabulary *v = *state;
+    struct grammar_options options = options_of(v, GRAMMAR_REGEX, "(?:[^a]|a)*a.{0,900}b");
+    options.limits.max_work = 10000;
+    struct grammar *g = create(&options);
+    struct error err;
+    const uint64_t *mask;
+    enum status status = STATUS_OK;
+    int n = 0;
+    for (; n < 400 && status == STATUS_OK; n++) {
+        status = grammar_mask(g, 0, &mask, &err);
+        if (status == STATUS_OK)
+            assert_int_equal(grammar_advance(g, 0, (n % 3 == 0 ? 'a' : 'c') + 4, NULL), STATUS_OK);
+    }
+    assert_int_equal(status, STATUS_TOO_LARGE);
+    assert_non_null(strstr(err.text, "ambiguous"));
+    assert_true(n > 3);
+    /* The grammar is still good for other texts. */
+    grammar_start(g, 0);
+    assert_int_equal(grammar_mask(g, 0, &mask, NULL), STATUS_OK);
+    assert_true(bit(mask, 'c' + 4));
+    grammar_destroy(g);
+}
+
 #define WITH_VOCABULARY(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -304,6 +331,7 @@ int main(void)
         WITH_VOCABULARY(cursors_do_not_disturb_each_other),
         WITH_VOCABULARY(a_token_that_does_not_fit_leaves_the_cursor_in_place),
         WITH_VOCABULARY(steps_allocate_nothing),
+        WITH_VOCABULARY(work_on_a_mask_is_bounded),
         WITH_VOCABULARY(limits_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,9 @@ enum { N_TOKENS = 24, N_GIVEN = 9 };
 /* One tiny model of a kind: what the kind needs beyond the common sizes. */
 struct tiny {
     const char *name, *kind;
-    struct { int latent, query_latent, nope_dim, rope_dim, latents, kv_heads, gated, bitnet, decompressed; } a;
+    struct {
+        int latent, query_latent, nope_dim, rope_dim, latents, kv_heads, gated, bitnet, decompressed;
+    } a;
     int tied;
     enum dtype dtype;
 };
@@ -25,11 +27,13 @@ static const struct tiny tinies[] = {
     { "mla_rope", "mla_rope", { .latent = 40 }, 0, DTYPE_F32 },
     { "mla_rope, shared keys", "mla_rope", { .latent = 40, .kv_heads = 2 }, 1, DTYPE_BF16 },
     { "mlra", "mlra", { .latent = 48, .latents = 4 }, 0, DTYPE_F32 },
-    { "mlra, rotated keys", "mlra", { .latent = 48, .latents = 2, .kv_heads = 2, .decompressed = 1 }, 0, DTYPE_F32 },
+    { "mlra, rotated keys", "mlra", { .latent = 48, .latents = 2, .kv_heads = 2, .decompressed = 1 }, 0,
+      DTYPE_F32 },
     { "mlra, BitLinear", "mlra", { .latents = 2, .bitnet = 1 }, 0, DTYPE_F32 },
     { "cca", "cca", { .latent = 32 }, 0, DTYPE_F32 },
     { "ccgqa", "ccgqa", { .latent = 32, .query_latent = 64, .kv_heads = 2 }, 0, DTYPE_BF16 },
-    { "mla_paper", "mla_paper", { .latent = 32, .query_latent = 24, .nope_dim = 16, .rope_dim = 8 }, 1, DTYPE_F32 },
+    { "mla_paper", "mla_paper", { .latent = 32, .query_latent = 24, .nope_dim = 16, .rope_dim = 8 }, 1,
+      DTYPE_F32 },
     { "mlra_2", "mlra_2", { .latent = 32, .query_latent = 24, .nope_dim = 16, .rope_dim = 8 }, 0, DTYPE_F32 },
     { "mlra_4", "mlra_4", { .latent = 32, .query_latent = 24, .nope_dim = 16, .rope_dim = 8, .gated = 1 },
       0, DTYPE_BF16 },
@@ -93,7 +97,8 @@ static void write_tiny(const struct tiny *t, const char *folder, char dir[256])
 static void run_on(const char *dir, int n_ranks, struct fixture_run *run)
 {
     *run = (struct fixture_run){
-        .dir = dir, .n_ranks = n_ranks, .weight_type = MODEL_WEIGHTS_AUTO, .n_given = N_GIVEN, .n_total = N_TOKENS,
+        .dir = dir, .n_ranks = n_ranks, .weight_type = MODEL_WEIGHTS_AUTO,
+        .n_given = N_GIVEN, .n_total = N_TOKENS,
     };
     for (int i = 0; i < N_GIVEN; i++)
         run->tokens[i] = 'a' + 3 * i % 26;
@@ -331,7 +336,8 @@ static void the_tokenizer_takes_any_bytes_and_gives_them_back(void **state)
     size_t n = 0, at = 0;
     for (int i = 0; i < 256; i++)
         text[n++] = (char)i;
-    n += (size_t)snprintf(text + n, 300, "Tell me how the latent lies on two ranks, \xc3\xa9\xe4\xb8\xad\xf0\x9f\x99\x82.");
+    n += (size_t)snprintf(text + n, 300,
+                          "Tell me how the latent lies on two ranks, \xc3\xa9\xe4\xb8\xad\xf0\x9f\x99\x82.");
     int32_t ids[600];
     struct token_array out = { .ids = ids, .max = 600 };
     struct tokenizer_input input = { .text = text, .len = n };
