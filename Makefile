@@ -159,6 +159,23 @@ test: deps
 
 tests: $(TESTS)
 
+# One real chat model in three forms, and its replies against llama.cpp's.
+demo-chat: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@tools/demo-chat/run $(B)/latentd
+demo-chat-check: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@tools/demo-chat/check $(B)/latentd
+
+# The standard report; its plots use uPlot where npm is there, else plain SVG.
+compare: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@mkdir -p build/vendor
+	@test -d build/vendor/package || ! command -v npm > /dev/null || \
+	    (cd build/vendor && npm pack --silent uplot@1.6.32 > /dev/null && tar xzf uplot-1.6.32.tgz)
+	@$(B)/latentd compare --html build/compare.html \
+	    $(if $(shell command -v npm),--chart-library build/vendor/package/dist)
+
 # The programs that run threads of ours; scripts would only measure the start-up.
 test-tsan: deps-tsan
 	@$(MAKE) --no-print-directory MODE=tsan -j$$(nproc) all tests
@@ -210,7 +227,7 @@ clean:
 	rm -rf build
 
 FORCE:
-.PHONY: all deps deps-lint deps-tsan deps-fuzz run test tests test-tsan run-tsan fuzz fuzz-programs fuzz-run \
+.PHONY: demo-chat demo-chat-check compare all deps deps-lint deps-tsan deps-fuzz run test tests test-tsan run-tsan fuzz fuzz-programs fuzz-run \
         lint lint-text lint-clang lint-cross lint-globals install clean FORCE
 .SECONDARY:
 -include $(patsubst %.c,$(B)/%.d,$(SRC) $(TEST_SRC)) $(patsubst %.c,$(B)/%.d,$(FUZZ_SRC))

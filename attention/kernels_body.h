@@ -83,16 +83,34 @@ INLINE void store_some(float *p, v16 v, int n)
     memcpy(p, lanes, (size_t)n * sizeof *p);
 }
 
+typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
+
 /* Lane i + lane i+8, then +4, +2, +1. */
 INLINE float sum_lanes(v16 v)
 {
-    float lane[16];
-    store16(lane, v);
-    for (int half = 8; half > 0; half /= 2)
-        for (int i = 0; i < half; i++)
-            lane[i] += lane[i + half];
-    return lane[0];
+    v8 a = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7)
+         + __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+    v4 b = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7);
+    return (b[0] + b[2]) + (b[1] + b[3]);
 }
+
+#if BLOCK_PANELS == 4
+/* The same sums of four vectors at once: two of them share a vector from the
+ * first step on, all four from the second. */
+INLINE v4 sum_lanes_4(v16 v0, v16 v1, v16 v2, v16 v3)
+{
+    v16 ab = __builtin_shufflevector(v0, v1, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
+           + __builtin_shufflevector(v0, v1, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    v16 cd = __builtin_shufflevector(v2, v3, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
+           + __builtin_shufflevector(v2, v3, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    v16 all = __builtin_shufflevector(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
+            + __builtin_shufflevector(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    v8 two = __builtin_shufflevector(all, all, 0, 1, 4, 5, 8, 9, 12, 13)
+           + __builtin_shufflevector(all, all, 2, 3, 6, 7, 10, 11, 14, 15);
+    return __builtin_shufflevector(two, two, 0, 2, 4, 6) + __builtin_shufflevector(two, two, 1, 3, 5, 7);
+}
+#endif
 
 /* ---- linear layers ---- */
 
@@ -474,13 +492,23 @@ INLINE void score_tile(const struct score_block *b, int row, int key, const int 
         }
     }
     UNROLL
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < rows; r++) {
+        float *out = b->scores + (size_t)(row + r) * b->score_stride + key;
+#if BLOCK_PANELS == 4
+        if (keys == 4) {
+            v4 sum = sum_lanes_4(acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
+            if (b->accumulate)
+                sum += *(v4 *)out;
+            *(v4 *)out = sum;
+            continue;
+        }
+#endif
         UNROLL
         for (int s = 0; s < keys; s++) {
-            float *out = b->scores + (size_t)(row + r) * b->score_stride + (key + s);
             float sum = sum_lanes(acc[r][s]);
-            *out = b->accumulate ? *out + sum : sum;
+            out[s] = b->accumulate ? out[s] + sum : sum;
         }
+    }
 }
 
 INLINE void score_rows(const struct score_block *b, int row, const int rows)

@@ -216,9 +216,6 @@ static enum status attend_macs(struct bench_model *m, double *out)
         counted[position + 1] = multiply_adds(m);
     }
     *out = (counted[2] - counted[1]) - (counted[1] - counted[0]);
-    /* By chunk every rank counts all heads over all positions. */
-    if (model_options(m->model)->mla_by_chunk)
-        *out /= m->options.n_ranks;
     return STATUS_OK;
 }
 

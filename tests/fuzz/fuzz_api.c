@@ -189,7 +189,8 @@ static void check_reply(const struct exchange *e)
 {
     static const char end[] = "data: [DONE]\n\n";
     REQUIRE(e->has_ended);
-    REQUIRE(e->status == 200 || (e->status >= 400 && e->status <= 413) || e->status == 500 || e->status == 501);
+    REQUIRE(e->status == 200 || (e->status >= 400 && e->status <= 413) || e->status == 500 ||
+            e->status == 501);
     if (strncmp(e->reply.data, "data: ", 6) == 0) {
         REQUIRE(e->reply.len >= sizeof end - 1);
         REQUIRE(strcmp(e->reply.data + e->reply.len - (sizeof end - 1), end) == 0);
@@ -221,7 +222,8 @@ static struct api *make_api(struct engine *engine, struct model *model)
     options.limits.max_prompts = 8;
     *model = (struct model){
         .config = { .vocab = BYTE_N_IDS, .n_usable_tokens = BYTE_N_IDS, .hidden = 4, .n_layers = 1,
-                    .eos_tokens = { BYTE_END }, .n_eos_tokens = 1, .attention = { .causal = 1, .label = "mla" } },
+                    .eos_tokens = { BYTE_END }, .n_eos_tokens = 1,
+                    .attention = { .causal = 1, .label = "mla" } },
         .options = { .n_ranks = 1, .block_size = 16, .n_blocks = 100, .max_length = 512, .max_rows = 512 },
     };
     REQUIRE(chat_template_create(&template, NULL, 0, NULL, NULL) == STATUS_OK);
