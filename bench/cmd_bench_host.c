@@ -119,7 +119,8 @@ static enum status print_peaks(const struct host_options *o, int n_ranks, struct
             continue;
         for (int kind = 0; kind < PEAK_N_KINDS; kind++) {
             struct row row = {
-                .probe = { .n_ranks = n_ranks, .bytes = 4096, .cpu_time = o->clock == 0, .set = peak_find(name) }, .kind = (enum peak_kind)kind,
+                .probe = { .n_ranks = n_ranks, .bytes = 4096, .cpu_time = o->clock == 0, .set = peak_find(name) },
+                .kind = (enum peak_kind)kind,
             };
             if (row.probe.set->run[kind] != NULL)
                 TRY(print_row(&row, o->repetitions, t, err));
