@@ -77,19 +77,20 @@ class Stream(threading.Thread):
     def __init__(self, daemon, body):
         super().__init__(daemon=True)
         self.port, self.body = daemon.port, dict(body, stream=True)
-        self.events, self.failure, self.status = [], None, None
+        self.events, self.failure, self.status, self.last_event = [], None, None, None
         self.first = threading.Event()
         self.start()
 
     def run(self):
         try:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
             connection.request("POST", "/v1/completions", json.dumps(self.body))
             reply = connection.getresponse()
             self.status = reply.status
             for line in reply:
                 if line.startswith(b"data: "):
                     self.events.append(line[6:].strip().decode())
+                    self.last_event = time.time()
                     self.first.set()
             connection.close()
         except Exception as e:          # told by the check that looks at it
