@@ -167,6 +167,11 @@ demo-chat-check: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@tools/demo-chat/check $(B)/latentd
 
+# docs/PERFORMANCE.md, measured anew; a quiet machine and some 15 minutes.
+performance: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@bench/report
+
 # The standard report; its plots use uPlot where npm is there, else plain SVG.
 compare: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) all
@@ -227,7 +232,7 @@ clean:
 	rm -rf build
 
 FORCE:
-.PHONY: demo-chat demo-chat-check compare all deps deps-lint deps-tsan deps-fuzz run test tests test-tsan run-tsan fuzz fuzz-programs fuzz-run \
+.PHONY: performance demo-chat demo-chat-check compare all deps deps-lint deps-tsan deps-fuzz run test tests test-tsan run-tsan fuzz fuzz-programs fuzz-run \
         lint lint-text lint-clang lint-cross lint-globals install clean FORCE
 .SECONDARY:
 -include $(patsubst %.c,$(B)/%.d,$(SRC) $(TEST_SRC)) $(patsubst %.c,$(B)/%.d,$(FUZZ_SRC))

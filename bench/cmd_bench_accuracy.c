@@ -36,7 +36,8 @@ const struct option_table cmd_bench_accuracy_options = {
     .arguments = "MODEL-DIR...",
     .min_arguments = 1,
     .max_arguments = 64,
-    .notes = "KL is that of the next token's distribution, f32 against the type, in nats: mean and worst of all tokens.\n",
+    .notes = "KL is that of the next token's distribution, f32 against the type, in nats: mean and worst of\n"
+             "all tokens.\n",
 };
 
 static const struct bench_column columns[] = {

@@ -38,8 +38,8 @@ const struct option_table cmd_bench_decode_options = {
 
 static const struct bench_column columns[] = {
     BENCH_CASE_COLUMNS, BENCH_NUMBER("depth", 0), BENCH_NUMBER("batch", 0), BENCH_SAMPLES("t/s", 2),
-    BENCH_NUMBER("ms a step", 3), BENCH_NUMBER("GB/s", 2), BENCH_NUMBER("read limit GB/s", 2), BENCH_NUMBER("GMAC/s", 1),
-    BENCH_NUMBER("of limit %", 1), BENCH_NUMBER("busy ms", 3), BENCH_NUMBER("busy of limit %", 1),
+    BENCH_NUMBER("ms a step", 3), BENCH_NUMBER("GB/s", 2), BENCH_NUMBER("read limit GB/s", 2),
+    BENCH_NUMBER("GMAC/s", 1), BENCH_NUMBER("of limit %", 1), BENCH_NUMBER("busy ms", 3), BENCH_NUMBER("busy of limit %", 1),
 };
 
 /* One pair of depth and batch, and its samples in seconds. */

@@ -36,8 +36,8 @@ const struct option_table cmd_bench_host_options = {
 };
 
 static const struct bench_column columns[] = {
-    BENCH_WORDS("measure"), BENCH_WORDS("instructions"), BENCH_NUMBER("cores", 0), BENCH_NUMBER("KiB", 0), BENCH_NUMBER("streams", 0),
-    BENCH_WORDS("pages"), BENCH_SAMPLES("rate", 1), BENCH_WORDS("unit"),
+    BENCH_WORDS("measure"), BENCH_WORDS("instructions"), BENCH_NUMBER("cores", 0), BENCH_NUMBER("KiB", 0),
+    BENCH_NUMBER("streams", 0), BENCH_WORDS("pages"), BENCH_SAMPLES("rate", 1), BENCH_WORDS("unit"),
 };
 
 /* One row; streams 0: arithmetic of `kind`. */

@@ -27,8 +27,8 @@ const struct option_table cmd_bench_prefill_options = {
 };
 
 static const struct bench_column columns[] = {
-    BENCH_CASE_COLUMNS, BENCH_NUMBER("tokens", 0), BENCH_NUMBER("depth", 0), BENCH_SAMPLES("t/s", 1), BENCH_NUMBER("GMAC/s", 1),
-    BENCH_NUMBER("peak GMAC/s", 1), BENCH_NUMBER("of limit %", 1), BENCH_NUMBER("busy ms", 1),
+    BENCH_CASE_COLUMNS, BENCH_NUMBER("tokens", 0), BENCH_NUMBER("depth", 0), BENCH_SAMPLES("t/s", 1),
+    BENCH_NUMBER("GMAC/s", 1), BENCH_NUMBER("peak GMAC/s", 1), BENCH_NUMBER("of limit %", 1), BENCH_NUMBER("busy ms", 1),
     BENCH_NUMBER("busy of limit %", 1),
 };
 
