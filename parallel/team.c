@@ -7,6 +7,7 @@
 #include "parallel/topology.h"
 
 #include <omp.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -149,6 +150,10 @@ enum status team_run(struct team *t, enum status (*lead)(void *context), void *c
     uint32_t last_order = atomic_load(&t->order);
     t->ended = 0;
     omp_set_dynamic(0);
+    /* Rank 0 is the caller: it gets its own mask back, and what it starts later
+     * does not inherit rank 0's one core. */
+    cpu_set_t before;
+    int restore = bind && sched_getaffinity(0, sizeof before, &before) == 0;
 #pragma omp parallel num_threads(t->options.n_ranks)
     {
         int rank = omp_get_thread_num();
@@ -165,6 +170,8 @@ enum status team_run(struct team *t, enum status (*lead)(void *context), void *c
             follow(t, rank, last_order);
         }
     }
+    if (restore)
+        sched_setaffinity(0, sizeof before, &before);
     return result;
 }
 

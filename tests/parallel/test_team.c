@@ -3,6 +3,7 @@
 #include "parallel/team.h"
 #include "parallel/topology.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -122,6 +123,26 @@ static void a_poisoned_team_takes_no_step(void **state)
     team_destroy(s.team);
 }
 
+static enum status do_nothing(void *context)
+{
+    (void)context;
+    return STATUS_OK;
+}
+
+static void the_caller_keeps_its_processors(void **state)
+{
+    (void)state;
+    cpu_set_t before, after;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    struct team *team;
+    struct team_options options = { .n_ranks = 1, .max_floats = 1, .bind = 1 };
+    assert_int_equal(team_create(&team, &options, NULL), STATUS_OK);
+    assert_int_equal(team_run(team, do_nothing, NULL), STATUS_OK);
+    team_destroy(team);
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+}
+
 static void the_topology_has_a_usable_core(void **state)
 {
     (void)state;
@@ -137,6 +158,7 @@ int main(void)
         cmocka_unit_test(a_team_runs_again_after_it_ended),
         cmocka_unit_test(a_failed_rank_poisons_the_team_and_nobody_waits),
         cmocka_unit_test(a_poisoned_team_takes_no_step),
+        cmocka_unit_test(the_caller_keeps_its_processors),
         cmocka_unit_test(the_topology_has_a_usable_core),
     };
     return cmocka_run_group_tests_name("team", tests, NULL, NULL);
