@@ -1,6 +1,8 @@
 #ifdef __x86_64__
-#define BLOCK_ROWS 3
-#define BLOCK_PANELS 2
+#define LANES 8
+#define BLOCK_ROWS 6
+#define BLOCK_PANELS 1
+#define SCORE_ROWS 3
 #include "attention/kernels_body.h"
 #include "attention/kernels_sets.h"
 

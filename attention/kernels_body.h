@@ -1,11 +1,15 @@
 /* kernels_body.h - the bodies of kernels.h, written once.
  *
  * Included by kernels_<set>.c, each built with its own -m flags, after it has
- * defined BLOCK_ROWS and BLOCK_PANELS: how many rows times 16-lane vectors of
- * sums fit into the registers.  The 16-lane type is the compiler's generic
- * vector; narrower machines split it.
+ * defined
+ *   LANES         floats of the set's widest vector: 4, 8 or 16.  The type is the
+ *                 compiler's generic vector of exactly that width: a wider one
+ *                 would be kept in memory, at a tenth of the speed.
+ *   BLOCK_ROWS    rows of a block of sums, and
+ *   BLOCK_PANELS  panels of 16 outputs beside them, that fit into the registers;
+ *   SCORE_ROWS    the same for scores, beside 4 keys.
  *
- * No sum here depends on BLOCK_ROWS: a block only decides which rows are in
+ * No sum here depends on the size of a block: it only decides which rows are in
  * registers together.
  */
 #include "attention/kernels.h"
@@ -19,9 +23,9 @@
  * matter; compilers warn about it all the same. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t v16i __attribute__((vector_size(64), aligned(4), may_alias));
-typedef uint32_t v16u __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef int32_t veci __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef uint32_t vecu __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
 #ifdef HAS_BF16_DOT
 #define HAS_BF16_INPUTS 1
@@ -42,8 +46,10 @@ typedef uint32_t v16u __attribute__((vector_size(64), aligned(4), may_alias));
 #ifdef IS_SANITIZED
 #undef BLOCK_ROWS
 #undef BLOCK_PANELS
+#undef SCORE_ROWS
 #define BLOCK_ROWS 2
-#define BLOCK_PANELS 2
+#define BLOCK_PANELS 1
+#define SCORE_ROWS 2
 #define UNROLL
 #else
 #define UNROLL _Pragma("GCC unroll 16")
@@ -53,131 +59,186 @@ typedef uint32_t v16u __attribute__((vector_size(64), aligned(4), may_alias));
 #include "attention/kernels_intrinsics.h"
 #endif
 
-INLINE v16 splat(float x)
+INLINE vec splat(float x)
 {
-    return (v16){ x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x };
+#if LANES == 16
+    return (vec){ x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x };
+#elif LANES == 8
+    return (vec){ x, x, x, x, x, x, x, x };
+#else
+    return (vec){ x, x, x, x };
+#endif
 }
 
-INLINE v16 load16(const float *p)
+INLINE vec load_vec(const float *p)
 {
-    return *(const v16 *)p;
+    return *(const vec *)p;
 }
 
-INLINE void store16(float *p, v16 v)
+INLINE void store_vec(float *p, vec v)
 {
-    *(v16 *)p = v;
+    *(vec *)p = v;
 }
 
-/* The first n lanes (0 < n < 16), the rest zero. */
-INLINE v16 load_some(const float *p, int n)
+/* The first n lanes (0 <= n <= LANES), the rest zero. */
+INLINE vec load_some(const float *p, int n)
 {
-    float lanes[16] = { 0 };
+    float lanes[LANES] = { 0 };
     memcpy(lanes, p, (size_t)n * sizeof *p);
-    return load16(lanes);
+    return load_vec(lanes);
 }
 
-INLINE void store_some(float *p, v16 v, int n)
+INLINE void store_some(float *p, vec v, int n)
 {
-    float lanes[16];
-    store16(lanes, v);
+    float lanes[LANES];
+    store_vec(lanes, v);
     memcpy(p, lanes, (size_t)n * sizeof *p);
 }
 
 typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-/* Lane i + lane i+8, then +4, +2, +1. */
-INLINE float sum_lanes(v16 v)
+/* The lanes of a vector are added in halves: lane i + lane i + LANES / 2, and so
+ * on down to one. */
+#if LANES == 16
+INLINE v4 quarter_sums(vec v)
 {
     v8 a = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7)
          + __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
-    v4 b = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7);
-    return (b[0] + b[2]) + (b[1] + b[3]);
+    return __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7);
 }
 
-#if BLOCK_PANELS == 4
-/* The same sums of four vectors at once: two of them share a vector from the
- * first step on, all four from the second. */
-INLINE v4 sum_lanes_4(v16 v0, v16 v1, v16 v2, v16 v3)
+/* Four vectors at once: two of them share a vector from the first step on. */
+INLINE v4 sum_lanes_4(vec v0, vec v1, vec v2, vec v3)
 {
-    v16 ab = __builtin_shufflevector(v0, v1, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
+    vec ab = __builtin_shufflevector(v0, v1, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
            + __builtin_shufflevector(v0, v1, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
-    v16 cd = __builtin_shufflevector(v2, v3, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
+    vec cd = __builtin_shufflevector(v2, v3, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
            + __builtin_shufflevector(v2, v3, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
-    v16 all = __builtin_shufflevector(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
+    vec all = __builtin_shufflevector(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
             + __builtin_shufflevector(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
     v8 two = __builtin_shufflevector(all, all, 0, 1, 4, 5, 8, 9, 12, 13)
            + __builtin_shufflevector(all, all, 2, 3, 6, 7, 10, 11, 14, 15);
     return __builtin_shufflevector(two, two, 0, 2, 4, 6) + __builtin_shufflevector(two, two, 1, 3, 5, 7);
 }
+#elif LANES == 8
+INLINE v4 quarter_sums(vec v)
+{
+    return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+}
+
+INLINE v4 sum_lanes_4(vec v0, vec v1, vec v2, vec v3)
+{
+    vec ab = __builtin_shufflevector(v0, v1, 0, 1, 2, 3, 8, 9, 10, 11)
+           + __builtin_shufflevector(v0, v1, 4, 5, 6, 7, 12, 13, 14, 15);
+    vec cd = __builtin_shufflevector(v2, v3, 0, 1, 2, 3, 8, 9, 10, 11)
+           + __builtin_shufflevector(v2, v3, 4, 5, 6, 7, 12, 13, 14, 15);
+    vec two = __builtin_shufflevector(ab, cd, 0, 1, 4, 5, 8, 9, 12, 13)
+            + __builtin_shufflevector(ab, cd, 2, 3, 6, 7, 10, 11, 14, 15);
+    return __builtin_shufflevector(two, two, 0, 2, 4, 6) + __builtin_shufflevector(two, two, 1, 3, 5, 7);
+}
+#else
+INLINE v4 quarter_sums(vec v)
+{
+    return v;
+}
+
+INLINE v4 sum_lanes_4(vec v0, vec v1, vec v2, vec v3)
+{
+    vec ab = __builtin_shufflevector(v0, v1, 0, 1, 4, 5) + __builtin_shufflevector(v0, v1, 2, 3, 6, 7);
+    vec cd = __builtin_shufflevector(v2, v3, 0, 1, 4, 5) + __builtin_shufflevector(v2, v3, 2, 3, 6, 7);
+    return __builtin_shufflevector(ab, cd, 0, 2, 4, 6) + __builtin_shufflevector(ab, cd, 1, 3, 5, 7);
+}
 #endif
 
+INLINE float sum_lanes(vec v)
+{
+    v4 b = quarter_sums(v);
+    return (b[0] + b[2]) + (b[1] + b[3]);
+}
+
 /* ---- linear layers ---- */
+
+/* A panel of 16 outputs is PARTS vectors; vector v of a block is part v % PARTS of
+ * its panel v / PARTS.  One row is a matter of memory and takes SINGLE_PANELS
+ * panels, so that there are several streams. */
+enum {
+    PARTS = PANEL_WIDTH / LANES,
+    SINGLE_PANELS = BLOCK_PANELS > 4 ? BLOCK_PANELS : 4,
+    MAX_VECTORS = SINGLE_PANELS * PARTS,
+};
+
+/* Where vector v's first output lies, in panels that start at `panel`, `at` bytes
+ * into each; an output takes 4 bytes there (a float, a pair, a quad). */
+INLINE const char *vector_at(const struct gemm *g, const char *panel, int v, size_t at)
+{
+    return panel + (size_t)(v / PARTS) * g->panel_bytes + at + (size_t)(v % PARTS) * LANES * 4;
+}
 
 /* The sums of one leaf, added to nothing: acc = x[first..end) W.  A panel of
  * f32 is [input][16]; of bf16 [input / 2][16][2], an odd last input padded
  * with zero. */
-INLINE void leaf_f32(v16 acc[BLOCK_ROWS][BLOCK_PANELS], const struct gemm *g, const float *x,
-                     const char *panel, int first, int end, const int rows, const int panels)
+INLINE void leaf_f32(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
+                     const char *panel, int first, int end, const int rows, const int vectors)
 {
     for (int k = first; k < end; k++) {
-        v16 w[BLOCK_PANELS];
+        vec w[MAX_VECTORS];
         UNROLL
-        for (int p = 0; p < panels; p++)
-            w[p] = load16((const float *)(panel + (size_t)p * g->panel_bytes) + (size_t)k * 16);
+        for (int v = 0; v < vectors; v++)
+            w[v] = *(const vec *)vector_at(g, panel, v, (size_t)k * 64);
         UNROLL
         for (int r = 0; r < rows; r++) {
-            v16 xk = splat(x[(size_t)r * g->x_stride + (size_t)k]);
+            vec xk = splat(x[(size_t)r * g->x_stride + (size_t)k]);
             UNROLL
-            for (int p = 0; p < panels; p++)
-                acc[r][p] += xk * w[p];
+            for (int v = 0; v < vectors; v++)
+                acc[r][v] += xk * w[v];
         }
     }
 }
 
-INLINE void leaf_bf16(v16 acc[BLOCK_ROWS][BLOCK_PANELS], const struct gemm *g, const float *x,
-                      const char *panel, int first, int end, const int rows, const int panels)
+INLINE void leaf_bf16(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
+                      const char *panel, int first, int end, const int rows, const int vectors)
 {
     for (int k = first; k < end; k += 2) {
-        v16 low[BLOCK_PANELS], high[BLOCK_PANELS];
+        vec low[MAX_VECTORS], high[MAX_VECTORS];
         UNROLL
-        for (int p = 0; p < panels; p++) {
-            v16u pairs = *(const v16u *)(panel + (size_t)p * g->panel_bytes + (size_t)k * 32);
-            low[p] = (v16)(pairs << 16);
-            high[p] = (v16)(pairs & 0xffff0000u);
+        for (int v = 0; v < vectors; v++) {
+            vecu pairs = *(const vecu *)vector_at(g, panel, v, (size_t)k * 32);
+            low[v] = (vec)(pairs << 16);
+            high[v] = (vec)(pairs & 0xffff0000u);
         }
         int has_second = k + 1 < end;
         UNROLL
         for (int r = 0; r < rows; r++) {
             const float *pair = x + (size_t)r * g->x_stride + (size_t)k;
-            v16 first_x = splat(pair[0]);
-            v16 second_x = splat(has_second ? pair[1] : 0);
+            vec first_x = splat(pair[0]);
+            vec second_x = splat(has_second ? pair[1] : 0);
             UNROLL
-            for (int p = 0; p < panels; p++) {
-                acc[r][p] += first_x * low[p];
-                acc[r][p] += second_x * high[p];
+            for (int v = 0; v < vectors; v++) {
+                acc[r][v] += first_x * low[v];
+                acc[r][v] += second_x * high[v];
             }
         }
     }
 }
 
-typedef void leaf_body(v16 acc[BLOCK_ROWS][BLOCK_PANELS], const struct gemm *g, const float *x,
-                       const char *panel, int first, int end, const int rows, const int panels);
+typedef void leaf_body(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
+                       const char *panel, int first, int end, const int rows, const int vectors);
 
-INLINE void store_node(const struct gemm *g, v16 acc[BLOCK_ROWS][BLOCK_PANELS], int node, int row,
-                       int panel, const int rows, const int panels)
+INLINE void store_node(const struct gemm *g, vec acc[BLOCK_ROWS][MAX_VECTORS], int node, int row,
+                       int panel, const int rows, const int vectors)
 {
     UNROLL
     for (int r = 0; r < rows; r++) {
         float *y = g->y + (size_t)node * g->node_stride + (size_t)(row + r) * g->y_stride;
         UNROLL
-        for (int p = 0; p < panels; p++) {
-            int output = (panel + p) * PANEL_WIDTH;
+        for (int v = 0; v < vectors; v++) {
+            int output = panel * PANEL_WIDTH + v * LANES;
             int left = g->n_outputs - output;
-            if (left >= PANEL_WIDTH)
-                store16(y + output, acc[r][p]);
-            else
-                store_some(y + output, acc[r][p], left);
+            if (left >= LANES)
+                store_vec(y + output, acc[r][v]);
+            else if (left > 0)
+                store_some(y + output, acc[r][v], left);
         }
     }
 }
@@ -185,9 +246,10 @@ INLINE void store_node(const struct gemm *g, v16 acc[BLOCK_ROWS][BLOCK_PANELS], 
 INLINE void gemm_block(const struct gemm *g, leaf_body *leaf, int row, int panel, const int rows,
                        const int panels)
 {
+    const int vectors = panels * PARTS;
     /* Sums of finished leaves that wait to be merged; most sums are one leaf
      * and never touch it. */
-    v16 waiting[REDUCE_MAX_DEPTH][BLOCK_ROWS][BLOCK_PANELS];
+    vec waiting[REDUCE_MAX_DEPTH][BLOCK_ROWS][MAX_VECTORS];
     int n_waiting = 0, node = 0, first = 0;
     const float *x = g->packed_x != NULL
         ? (const float *)(const void *)((const char *)g->packed_x + (size_t)row * g->packed_stride)
@@ -195,30 +257,30 @@ INLINE void gemm_block(const struct gemm *g, leaf_body *leaf, int row, int panel
     const char *w = (const char *)g->panels + (size_t)panel * g->panel_bytes;
     int n_leaves = g->part->end - g->part->begin;
     for (int i = 0; i < n_leaves; i++) {
-        v16 acc[BLOCK_ROWS][BLOCK_PANELS];
+        vec acc[BLOCK_ROWS][MAX_VECTORS];
         UNROLL
         for (int r = 0; r < rows; r++)
             UNROLL
-            for (int p = 0; p < panels; p++)
-                acc[r][p] = splat(0);
-        leaf(acc, g, x, w, first, g->leaf_end[i], rows, panels);
+            for (int v = 0; v < vectors; v++)
+                acc[r][v] = splat(0);
+        leaf(acc, g, x, w, first, g->leaf_end[i], rows, vectors);
         first = g->leaf_end[i];
         for (int m = 0; m < g->part->n_merges[i]; m++) {
             n_waiting--;
             UNROLL
             for (int r = 0; r < rows; r++)
                 UNROLL
-                for (int p = 0; p < panels; p++)
-                    acc[r][p] = waiting[n_waiting][r][p] + acc[r][p];
+                for (int v = 0; v < vectors; v++)
+                    acc[r][v] = waiting[n_waiting][r][v] + acc[r][v];
         }
         if (g->part->node_done[i]) {
-            store_node(g, acc, node++, row, panel, rows, panels);
+            store_node(g, acc, node++, row, panel, rows, vectors);
         } else {
             UNROLL
             for (int r = 0; r < rows; r++)
                 UNROLL
-                for (int p = 0; p < panels; p++)
-                    waiting[n_waiting][r][p] = acc[r][p];
+                for (int v = 0; v < vectors; v++)
+                    waiting[n_waiting][r][v] = acc[r][v];
             n_waiting++;
         }
     }
@@ -226,32 +288,37 @@ INLINE void gemm_block(const struct gemm *g, leaf_body *leaf, int row, int panel
 
 /* bf16 inputs: a 32-bit word is a pair of inputs, multiplied at once. */
 #ifdef HAS_BF16_DOT
-INLINE void leaf_bf16_pairs(v16 acc[BLOCK_ROWS][BLOCK_PANELS], const struct gemm *g, const float *x,
-                            const char *panel, int first, int end, const int rows, const int panels)
+INLINE void leaf_bf16_pairs(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
+                            const char *panel, int first, int end, const int rows, const int vectors)
 {
     const char *words = (const char *)x;
     for (int k = first; k < end; k += 2) {
-        v16i w[BLOCK_PANELS];
+        veci w[MAX_VECTORS];
         UNROLL
-        for (int p = 0; p < panels; p++)
-            w[p] = *(const v16i *)(panel + (size_t)p * g->panel_bytes + (size_t)k * 32);
+        for (int v = 0; v < vectors; v++)
+            w[v] = *(const veci *)vector_at(g, panel, v, (size_t)k * 32);
         UNROLL
         for (int r = 0; r < rows; r++) {
             int32_t pair;
             memcpy(&pair, words + (size_t)r * g->packed_stride + (size_t)k * 2, sizeof pair);
             UNROLL
-            for (int p = 0; p < panels; p++)
-                acc[r][p] = dot_bf16_pairs(acc[r][p], pair, w[p]);
+            for (int v = 0; v < vectors; v++)
+                acc[r][v] = dot_bf16_pairs(acc[r][v], pair, w[v]);
         }
     }
 }
 #endif
 
-#if BLOCK_ROWS >= 6
-#define REST_CASES(block) case 3: block(3); break; case 4: block(4); break; case 5: block(5); break;
-#else
-#define REST_CASES(block)
-#endif
+/* The rows that a block leaves over, as one smaller block. */
+#define REST(n_left, size, block)                                              \
+    switch (n_left) {                                                          \
+    case 1: block(1); break;                                                   \
+    case 2: if (size > 2) block(2); break;                                     \
+    case 3: if (size > 3) block(3); break;                                     \
+    case 4: if (size > 4) block(4); break;                                     \
+    case 5: if (size > 5) block(5); break;                                     \
+    default: break;                                                            \
+    }
 
 /* All rows against panels [panel, panel + panels): the panels stay in the
  * nearest cache while the rows pass by. */
@@ -261,12 +328,7 @@ INLINE void gemm_panels(const struct gemm *g, leaf_body *leaf, int panel, const 
     int row = 0;
     for (; row + BLOCK_ROWS <= g->n_rows; row += BLOCK_ROWS)
         BLOCK(BLOCK_ROWS);
-    switch (g->n_rows - row) {
-    case 1: BLOCK(1); break;
-    case 2: BLOCK(2); break;
-    REST_CASES(BLOCK)
-    default: break;
-    }
+    REST(g->n_rows - row, BLOCK_ROWS, BLOCK)
 #undef BLOCK
 }
 
@@ -274,6 +336,8 @@ INLINE void gemm_all(const struct gemm *g, leaf_body *leaf)
 {
     int n_panels = (g->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
     int panel = 0;
+    for (; g->n_rows == 1 && panel + SINGLE_PANELS <= n_panels; panel += SINGLE_PANELS)
+        gemm_block(g, leaf, 0, panel, 1, SINGLE_PANELS);
     for (; panel + BLOCK_PANELS <= n_panels; panel += BLOCK_PANELS)
         gemm_panels(g, leaf, panel, BLOCK_PANELS);
     for (; panel < n_panels; panel++)
@@ -298,11 +362,11 @@ static void gemm_bf16(const struct gemm *g)
 
 #ifndef HAS_BYTE_DOT
 /* acc[o] += sum of 4 products of unsigned bytes of w[o] with signed bytes of x. */
-INLINE v16i dot_bytes(v16i acc, v16u w, int32_t x)
+INLINE veci dot_bytes(veci acc, vecu w, int32_t x)
 {
     UNROLL
     for (int b = 0; b < 4; b++) {
-        v16i weight = (v16i)(w >> (8 * b) & 255u);
+        veci weight = (veci)(w >> (8 * b) & 255u);
         acc += weight * (int32_t)(int8_t)(x >> (8 * b));
     }
     return acc;
@@ -326,25 +390,26 @@ INLINE struct packed_row packed_row(const struct gemm *g, const char *row)
     };
 }
 
-INLINE v16 load_scales(const char *at)
+/* LANES bf16 numbers. */
+INLINE vec load_scales(const char *at)
 {
-    typedef uint16_t v16h __attribute__((vector_size(32), aligned(2), may_alias));
-    v16u wide = __builtin_convertvector(*(const v16h *)at, v16u);
-    return (v16)(wide << 16);
+    typedef uint16_t halves __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
+    vecu wide = __builtin_convertvector(*(const halves *)at, vecu);
+    return (vec)(wide << 16);
 }
 
-/* One quad of inputs of a panel's group, a byte per weight. */
-INLINE v16u weight_quad(const char *group, int quad, const int bits)
+/* One quad of inputs of vector v in a group, a byte per weight. */
+INLINE vecu weight_quad(const struct gemm *g, const char *group, int v, int quad, const int bits)
 {
     if (bits == 8)
-        return *(const v16u *)(group + quad * 64);
+        return *(const vecu *)vector_at(g, group, v, (size_t)quad * 64);
     /* Low halves of the bytes are quads 0 to 3, high halves 4 to 7. */
-    v16u both = *(const v16u *)(group + quad % (GROUP_QUADS / 2) * 64);
+    vecu both = *(const vecu *)vector_at(g, group, v, (size_t)(quad % (GROUP_QUADS / 2)) * 64);
     return (quad < GROUP_QUADS / 2 ? both : both >> 4) & 0x0f0f0f0fu;
 }
 
-INLINE void leaf_quantised(v16 acc[BLOCK_ROWS][BLOCK_PANELS], const struct gemm *g, const float *x,
-                           const char *panel, int first, int end, const int rows, const int panels,
+INLINE void leaf_quantised(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
+                           const char *panel, int first, int end, const int rows, const int vectors,
                            const int bits)
 {
     const size_t group_bytes = (size_t)GROUP_INPUTS * 2 * (size_t)bits + 32;
@@ -354,58 +419,58 @@ INLINE void leaf_quantised(v16 acc[BLOCK_ROWS][BLOCK_PANELS], const struct gemm 
         in[r] = packed_row(g, (const char *)x + (size_t)r * g->packed_stride);
     for (int k = first; k < end; k++) {
         const char *group = panel + (size_t)k * group_bytes;
-        v16i sum[BLOCK_ROWS][BLOCK_PANELS];
+        veci sum[BLOCK_ROWS][MAX_VECTORS];
         UNROLL
         for (int r = 0; r < rows; r++)
             UNROLL
-            for (int p = 0; p < panels; p++)
-                sum[r][p] = (v16i){ 0 } - in[r].sums[k] * (bits == 8 ? 128 : 8);
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] = (veci){ 0 } - in[r].sums[k] * (bits == 8 ? 128 : 8);
         UNROLL
         for (int q = 0; q < GROUP_QUADS; q++) {
-            v16u w[BLOCK_PANELS];
+            vecu w[MAX_VECTORS];
             UNROLL
-            for (int p = 0; p < panels; p++)
-                w[p] = weight_quad(group + (size_t)p * g->panel_bytes, q, bits);
+            for (int v = 0; v < vectors; v++)
+                w[v] = weight_quad(g, group, v, q, bits);
             UNROLL
             for (int r = 0; r < rows; r++) {
                 int32_t quad;
                 memcpy(&quad, in[r].bytes + (size_t)k * GROUP_INPUTS + q * 4, sizeof quad);
                 UNROLL
-                for (int p = 0; p < panels; p++)
-                    sum[r][p] = dot_bytes(sum[r][p], w[p], quad);
+                for (int v = 0; v < vectors; v++)
+                    sum[r][v] = dot_bytes(sum[r][v], w[v], quad);
             }
         }
         UNROLL
-        for (int p = 0; p < panels; p++) {
-            v16 scale = load_scales(group + (size_t)p * g->panel_bytes + group_bytes - 32);
+        for (int v = 0; v < vectors; v++) {
+            vec scale = load_scales(group + (size_t)(v / PARTS) * g->panel_bytes + group_bytes - 32
+                                    + (size_t)(v % PARTS) * LANES * 2);
             UNROLL
             for (int r = 0; r < rows; r++)
-                acc[r][p] += __builtin_convertvector(sum[r][p], v16) * (scale * in[r].scales[k]);
+                acc[r][v] += __builtin_convertvector(sum[r][v], vec) * (scale * in[r].scales[k]);
         }
     }
 }
 
-INLINE void leaf_int8(v16 acc[BLOCK_ROWS][BLOCK_PANELS], const struct gemm *g, const float *x,
-                      const char *panel, int first, int end, const int rows, const int panels)
+INLINE void leaf_int8(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
+                      const char *panel, int first, int end, const int rows, const int vectors)
 {
-    leaf_quantised(acc, g, x, panel, first, end, rows, panels, 8);
+    leaf_quantised(acc, g, x, panel, first, end, rows, vectors, 8);
 }
 
-INLINE void leaf_int4(v16 acc[BLOCK_ROWS][BLOCK_PANELS], const struct gemm *g, const float *x,
-                      const char *panel, int first, int end, const int rows, const int panels)
+INLINE void leaf_int4(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
+                      const char *panel, int first, int end, const int rows, const int vectors)
 {
-    leaf_quantised(acc, g, x, panel, first, end, rows, panels, 4);
+    leaf_quantised(acc, g, x, panel, first, end, rows, vectors, 4);
 }
 
-/* Sums of integers and of floats share the registers: half as many panels, unless
- * there is one row, which is a matter of memory and wants many streams. */
+/* Sums of integers and of floats share the registers: half as many panels. */
 INLINE void gemm_quantised(const struct gemm *g, leaf_body *leaf)
 {
     enum { PANELS = BLOCK_PANELS > 1 ? BLOCK_PANELS / 2 : 1 };
     int n_panels = (g->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
     int panel = 0;
-    for (; g->n_rows == 1 && panel + BLOCK_PANELS <= n_panels; panel += BLOCK_PANELS)
-        gemm_block(g, leaf, 0, panel, 1, BLOCK_PANELS);
+    for (; g->n_rows == 1 && panel + SINGLE_PANELS <= n_panels; panel += SINGLE_PANELS)
+        gemm_block(g, leaf, 0, panel, 1, SINGLE_PANELS);
     for (; panel + PANELS <= n_panels; panel += PANELS)
         gemm_panels(g, leaf, panel, PANELS);
     for (; panel < n_panels; panel++)
@@ -456,11 +521,13 @@ static void pack_int8(int8_t *out, float *scale, int32_t *sum, const float *x, i
 
 /* ---- attention over rows ---- */
 
-/* One score: 16 partial sums over the width, added lane by lane, then what is
+enum { SCORE_KEYS = 4, VALUE_VECTORS = BLOCK_PANELS * PARTS };
+
+/* One score: LANES partial sums over the width, added lane by lane, then what is
  * left of the width. */
 INLINE void score_tile(const struct score_block *b, int row, int key, const int rows, const int keys)
 {
-    v16 acc[BLOCK_ROWS][BLOCK_PANELS];
+    vec acc[SCORE_ROWS][SCORE_KEYS];
     UNROLL
     for (int r = 0; r < rows; r++)
         UNROLL
@@ -468,15 +535,15 @@ INLINE void score_tile(const struct score_block *b, int row, int key, const int 
             acc[r][s] = splat(0);
     const float *q = b->queries + (size_t)row * b->query_stride;
     const float *k = b->keys + (size_t)key * b->key_stride;
-    int n_full = b->width & ~15, n_left = b->width & 15;
-    for (int d = 0; d < n_full; d += 16) {
-        v16 kd[BLOCK_PANELS];
+    int n_full = b->width & ~(LANES - 1), n_left = b->width & (LANES - 1);
+    for (int d = 0; d < n_full; d += LANES) {
+        vec kd[SCORE_KEYS];
         UNROLL
         for (int s = 0; s < keys; s++)
-            kd[s] = load16(k + (size_t)s * b->key_stride + d);
+            kd[s] = load_vec(k + (size_t)s * b->key_stride + d);
         UNROLL
         for (int r = 0; r < rows; r++) {
-            v16 qd = load16(q + (size_t)r * b->query_stride + d);
+            vec qd = load_vec(q + (size_t)r * b->query_stride + d);
             UNROLL
             for (int s = 0; s < keys; s++)
                 acc[r][s] += qd * kd[s];
@@ -485,7 +552,7 @@ INLINE void score_tile(const struct score_block *b, int row, int key, const int 
     if (n_left > 0) {
         UNROLL
         for (int r = 0; r < rows; r++) {
-            v16 qd = load_some(q + (size_t)r * b->query_stride + n_full, n_left);
+            vec qd = load_some(q + (size_t)r * b->query_stride + n_full, n_left);
             UNROLL
             for (int s = 0; s < keys; s++)
                 acc[r][s] += qd * load_some(k + (size_t)s * b->key_stride + n_full, n_left);
@@ -494,15 +561,13 @@ INLINE void score_tile(const struct score_block *b, int row, int key, const int 
     UNROLL
     for (int r = 0; r < rows; r++) {
         float *out = b->scores + (size_t)(row + r) * b->score_stride + key;
-#if BLOCK_PANELS == 4
-        if (keys == 4) {
+        if (keys == SCORE_KEYS) {
             v4 sum = sum_lanes_4(acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
             if (b->accumulate)
                 sum += *(v4 *)out;
             *(v4 *)out = sum;
             continue;
         }
-#endif
         UNROLL
         for (int s = 0; s < keys; s++) {
             float sum = sum_lanes(acc[r][s]);
@@ -514,38 +579,39 @@ INLINE void score_tile(const struct score_block *b, int row, int key, const int 
 INLINE void score_rows(const struct score_block *b, int row, const int rows)
 {
     int key = 0;
-    for (; key + BLOCK_PANELS <= b->n_keys; key += BLOCK_PANELS)
-        score_tile(b, row, key, rows, BLOCK_PANELS);
+    for (; key + SCORE_KEYS <= b->n_keys; key += SCORE_KEYS)
+        score_tile(b, row, key, rows, SCORE_KEYS);
     for (; key < b->n_keys; key++)
         score_tile(b, row, key, rows, 1);
 }
 
 static void score(const struct score_block *b)
 {
+#define BLOCK(n) score_rows(b, row, n)
     int row = 0;
-    for (; row + BLOCK_ROWS <= b->n_rows; row += BLOCK_ROWS)
-        score_rows(b, row, BLOCK_ROWS);
-    for (; row < b->n_rows; row++)
-        score_rows(b, row, 1);
+    for (; row + SCORE_ROWS <= b->n_rows; row += SCORE_ROWS)
+        BLOCK(SCORE_ROWS);
+    REST(b->n_rows - row, SCORE_ROWS, BLOCK)
+#undef BLOCK
 }
 
 INLINE void value_tile(const struct value_block *b, int row, int d, const int rows, const int vectors)
 {
-    v16 acc[BLOCK_ROWS][BLOCK_PANELS];
+    vec acc[BLOCK_ROWS][VALUE_VECTORS];
     UNROLL
     for (int r = 0; r < rows; r++)
         UNROLL
         for (int v = 0; v < vectors; v++)
-            acc[r][v] = load16(b->sums + (size_t)(row + r) * b->sum_stride + d + v * 16);
+            acc[r][v] = load_vec(b->sums + (size_t)(row + r) * b->sum_stride + d + v * LANES);
     for (int s = 0; s < b->n_keys; s++) {
         const float *value = b->values + (size_t)s * b->value_stride + d;
-        v16 x[BLOCK_PANELS];
+        vec x[VALUE_VECTORS];
         UNROLL
         for (int v = 0; v < vectors; v++)
-            x[v] = load16(value + v * 16);
+            x[v] = load_vec(value + v * LANES);
         UNROLL
         for (int r = 0; r < rows; r++) {
-            v16 weight = splat(b->weights[(size_t)(row + r) * b->weight_stride + (size_t)s]);
+            vec weight = splat(b->weights[(size_t)(row + r) * b->weight_stride + (size_t)s]);
             UNROLL
             for (int v = 0; v < vectors; v++)
                 acc[r][v] += weight * x[v];
@@ -555,14 +621,14 @@ INLINE void value_tile(const struct value_block *b, int row, int d, const int ro
     for (int r = 0; r < rows; r++)
         UNROLL
         for (int v = 0; v < vectors; v++)
-            store16(b->sums + (size_t)(row + r) * b->sum_stride + d + v * 16, acc[r][v]);
+            store_vec(b->sums + (size_t)(row + r) * b->sum_stride + d + v * LANES, acc[r][v]);
 }
 
-/* The last width % 16 columns of one row. */
+/* The last width % LANES columns of one row. */
 static void value_left(const struct value_block *b, int row, int d, int n)
 {
     float *sums = b->sums + (size_t)row * b->sum_stride + d;
-    v16 acc = load_some(sums, n);
+    vec acc = load_some(sums, n);
     for (int s = 0; s < b->n_keys; s++)
         acc += splat(b->weights[(size_t)row * b->weight_stride + (size_t)s])
              * load_some(b->values + (size_t)s * b->value_stride + d, n);
@@ -572,9 +638,9 @@ static void value_left(const struct value_block *b, int row, int d, int n)
 INLINE void value_rows(const struct value_block *b, int row, const int rows)
 {
     int d = 0;
-    for (; d + BLOCK_PANELS * 16 <= b->width; d += BLOCK_PANELS * 16)
-        value_tile(b, row, d, rows, BLOCK_PANELS);
-    for (; d + 16 <= b->width; d += 16)
+    for (; d + VALUE_VECTORS * LANES <= b->width; d += VALUE_VECTORS * LANES)
+        value_tile(b, row, d, rows, VALUE_VECTORS);
+    for (; d + LANES <= b->width; d += LANES)
         value_tile(b, row, d, rows, 1);
     if (d < b->width)
         for (int r = 0; r < rows; r++)
@@ -583,36 +649,37 @@ INLINE void value_rows(const struct value_block *b, int row, const int rows)
 
 static void add_values(const struct value_block *b)
 {
+#define BLOCK(n) value_rows(b, row, n)
     int row = 0;
     for (; row + BLOCK_ROWS <= b->n_rows; row += BLOCK_ROWS)
-        value_rows(b, row, BLOCK_ROWS);
-    for (; row < b->n_rows; row++)
-        value_rows(b, row, 1);
+        BLOCK(BLOCK_ROWS);
+    REST(b->n_rows - row, BLOCK_ROWS, BLOCK)
+#undef BLOCK
 }
 
 /* ---- elementwise ---- */
 
 /* exp(x) for x <= 88: 2^n * p(r) with r in [-ln2/2, ln2/2] and a polynomial of
  * degree 6; relative error below 2e-7.  Below -87 the result is 0. */
-INLINE v16 exp16(v16 x)
+INLINE vec exp_vec(vec x)
 {
-    const v16 low = splat(-87.0f);
-    v16i in_range = x >= low;
-    x = (v16)((v16i)x & in_range);
-    v16 rounded = x * 1.44269504f + 12582912.0f;    /* 1.5 * 2^23: rounds to an integer */
-    v16i n = (v16i)rounded - (v16i)splat(12582912.0f);
-    v16 whole = rounded - 12582912.0f;
-    v16 r = x - whole * 0.693359375f;
+    const vec low = splat(-87.0f);
+    veci in_range = x >= low;
+    x = (vec)((veci)x & in_range);
+    vec rounded = x * 1.44269504f + 12582912.0f;    /* 1.5 * 2^23: rounds to an integer */
+    veci n = (veci)rounded - (veci)splat(12582912.0f);
+    vec whole = rounded - 12582912.0f;
+    vec r = x - whole * 0.693359375f;
     r = r + whole * 2.12194440e-4f;
-    v16 p = splat(1.38888889e-3f);
+    vec p = splat(1.38888889e-3f);
     p = p * r + 8.33333333e-3f;
     p = p * r + 4.16666667e-2f;
     p = p * r + 1.66666667e-1f;
     p = p * r + 0.5f;
     p = p * r + 1.0f;
     p = p * r + 1.0f;
-    v16i bits = (v16i)p + (n << 23);
-    return (v16)(bits & in_range);
+    veci bits = (veci)p + (n << 23);
+    return (vec)(bits & in_range);
 }
 
 static float softmax_part(float *scores, int n, float scale, float *max)
@@ -620,21 +687,21 @@ static float softmax_part(float *scores, int n, float scale, float *max)
     int padded = (n + 15) & ~15;
     for (int i = n; i < padded; i++)
         scores[i] = -INFINITY;
-    v16 best = load16(scores) * scale;
-    store16(scores, best);
-    for (int i = 16; i < padded; i += 16) {
-        v16 x = load16(scores + i) * scale;
-        store16(scores + i, x);
-        v16i larger = x > best;
-        best = (v16)(((v16i)x & larger) | ((v16i)best & ~larger));
+    vec best = load_vec(scores) * scale;
+    store_vec(scores, best);
+    for (int i = LANES; i < padded; i += LANES) {
+        vec x = load_vec(scores + i) * scale;
+        store_vec(scores + i, x);
+        veci larger = x > best;
+        best = (vec)(((veci)x & larger) | ((veci)best & ~larger));
     }
     float m = best[0];
-    for (int i = 1; i < 16; i++)
+    for (int i = 1; i < LANES; i++)
         m = best[i] > m ? best[i] : m;
-    v16 sum = splat(0);
-    for (int i = 0; i < padded; i += 16) {
-        v16 e = exp16(load16(scores + i) - m);
-        store16(scores + i, e);
+    vec sum = splat(0);
+    for (int i = 0; i < padded; i += LANES) {
+        vec e = exp_vec(load_vec(scores + i) - m);
+        store_vec(scores + i, e);
         sum += e;
     }
     *max = m;
@@ -643,14 +710,14 @@ static float softmax_part(float *scores, int n, float scale, float *max)
 
 static void rms_norm(float *out, const float *x, const float *weight, int n, float eps, float factor)
 {
-    v16 squares = splat(0);
+    vec squares = splat(0);
     int i = 0;
-    for (; i + 16 <= n; i += 16) {
-        v16 xi = load16(x + i);
+    for (; i + LANES <= n; i += LANES) {
+        vec xi = load_vec(x + i);
         squares += xi * xi;
     }
     if (i < n) {
-        v16 xi = load_some(x + i, n - i);
+        vec xi = load_some(x + i, n - i);
         squares += xi * xi;
     }
     float scale = factor / sqrtf(sum_lanes(squares) / (float)n + eps);
@@ -658,35 +725,35 @@ static void rms_norm(float *out, const float *x, const float *weight, int n, flo
         out[i] = x[i] * scale * weight[i];
 }
 
-INLINE v16 sigmoid16(v16 x)
+INLINE vec sigmoid_vec(vec x)
 {
-    /* exp16 takes at most 88; beyond it the sigmoid is 0 to the last bit. */
-    v16 minus = -x;
-    v16i small = minus < splat(88.0f);
-    minus = (v16)(((v16i)minus & small) | ((v16i)splat(88.0f) & ~small));
-    return 1.0f / (1.0f + exp16(minus));
+    /* exp_vec takes at most 88; beyond it the sigmoid is 0 to the last bit. */
+    vec minus = -x;
+    veci small = minus < splat(88.0f);
+    minus = (vec)(((veci)minus & small) | ((veci)splat(88.0f) & ~small));
+    return 1.0f / (1.0f + exp_vec(minus));
 }
 
 static void silu_multiply(float *gate, const float *up, int n)
 {
     int i = 0;
-    for (; i + 16 <= n; i += 16) {
-        v16 g = load16(gate + i);
-        store16(gate + i, g * sigmoid16(g) * load16(up + i));
+    for (; i + LANES <= n; i += LANES) {
+        vec g = load_vec(gate + i);
+        store_vec(gate + i, g * sigmoid_vec(g) * load_vec(up + i));
     }
     if (i < n) {
-        v16 g = load_some(gate + i, n - i);
-        store_some(gate + i, g * sigmoid16(g) * load_some(up + i, n - i), n - i);
+        vec g = load_some(gate + i, n - i);
+        store_some(gate + i, g * sigmoid_vec(g) * load_some(up + i, n - i), n - i);
     }
 }
 
 static void sigmoid_multiply(float *x, const float *gate, int n)
 {
     int i = 0;
-    for (; i + 16 <= n; i += 16)
-        store16(x + i, load16(x + i) * sigmoid16(load16(gate + i)));
+    for (; i + LANES <= n; i += LANES)
+        store_vec(x + i, load_vec(x + i) * sigmoid_vec(load_vec(gate + i)));
     if (i < n)
-        store_some(x + i, load_some(x + i, n - i) * sigmoid16(load_some(gate + i, n - i)), n - i);
+        store_some(x + i, load_some(x + i, n - i) * sigmoid_vec(load_some(gate + i, n - i)), n - i);
 }
 
 static void add(float *sum, const float *x, int n)

@@ -7,14 +7,14 @@
 #include <immintrin.h>
 
 /* acc[o] += x0 * w[o][0] + x1 * w[o][1], pair = x0 | x1 << 16 */
-INLINE v16 dot_bf16_pairs(v16 acc, int32_t pair, v16i w)
+INLINE vec dot_bf16_pairs(vec acc, int32_t pair, veci w)
 {
-    return (v16)_mm512_dpbf16_ps((__m512)acc, (__m512bh)_mm512_set1_epi32(pair), (__m512bh)w);
+    return (vec)_mm512_dpbf16_ps((__m512)acc, (__m512bh)_mm512_set1_epi32(pair), (__m512bh)w);
 }
 
-INLINE v16i dot_bytes(v16i acc, v16u w, int32_t x)
+INLINE veci dot_bytes(veci acc, vecu w, int32_t x)
 {
-    return (v16i)_mm512_dpbusd_epi32((__m512i)acc, (__m512i)w, _mm512_set1_epi32(x));
+    return (veci)_mm512_dpbusd_epi32((__m512i)acc, (__m512i)w, _mm512_set1_epi32(x));
 }
 
 #endif

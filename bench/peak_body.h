@@ -50,16 +50,16 @@ static float run_f32(int64_t n_rounds)
 }
 
 #ifdef HAS_DOT
-typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t v16i __attribute__((vector_size(64), aligned(4), may_alias));
-typedef uint32_t v16u __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t veci __attribute__((vector_size(64), aligned(4), may_alias));
+typedef uint32_t vecu __attribute__((vector_size(64), aligned(4), may_alias));
 #include "attention/kernels_intrinsics.h"
 
 /* 1 * 0, again and again. */
 static float run_bf16(int64_t n_rounds)
 {
     vector sum[SUMS];
-    v16i weights = { 0 };
+    veci weights = { 0 };
     UNROLL
     for (int i = 0; i < SUMS; i++)
         sum[i] = splat((float)i);
@@ -73,11 +73,11 @@ static float run_bf16(int64_t n_rounds)
 
 static float run_int8(int64_t n_rounds)
 {
-    v16i sum[SUMS];
-    v16u weights = { 0 };
+    veci sum[SUMS];
+    vecu weights = { 0 };
     UNROLL
     for (int i = 0; i < SUMS; i++)
-        sum[i] = (v16i){ i };
+        sum[i] = (veci){ i };
     for (int64_t round = 0; round < n_rounds; round++) {
         UNROLL
         for (int i = 0; i < SUMS; i++)
