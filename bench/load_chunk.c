@@ -64,7 +64,7 @@ enum status load_chunk_parse(struct load_chunk *out, const char *data, size_t le
         return STATUS_OK;
     }
     json_error_t why;
-    json_t *root = json_loadb(data, len, 0, &why);
+    json_t *root = json_loadb(data, len, JSON_ALLOW_NUL, &why);
     if (root == NULL)
         return fail(err, STATUS_BAD_REQUEST, "the reply is not JSON at byte %d: %s", why.position, why.text);
     if (!json_is_object(root)) {

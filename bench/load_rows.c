@@ -121,7 +121,7 @@ static enum status add_line(struct load_rows *rows, const char *line, size_t n, 
                             size_t *n_timestamps, struct error *err)
 {
     json_error_t why;
-    json_t *object = json_loadb(line, n, 0, &why);
+    json_t *object = json_loadb(line, n, JSON_ALLOW_NUL, &why);
     if (!json_is_object(object)) {
         json_decref(object);
         return fail(err, STATUS_BAD_REQUEST, "%s: not a JSON object", where);

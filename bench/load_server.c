@@ -204,7 +204,7 @@ static enum status call_json(const struct load_server *server, const struct load
     if (s == STATUS_OK && http_status / 100 != 2)
         s = fail(err, STATUS_UNSUPPORTED, "%s answers %d", what->path, http_status);
     if (s == STATUS_OK) {
-        *out = json_loadb(reply.data != NULL ? reply.data : "", reply.len, 0, NULL);
+        *out = json_loadb(reply.data != NULL ? reply.data : "", reply.len, JSON_ALLOW_NUL, NULL);
         if (*out == NULL)
             s = fail(err, STATUS_UNSUPPORTED, "%s does not answer JSON", what->path);
     }

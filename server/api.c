@@ -87,16 +87,18 @@ static size_t bytes_of_token(void *context, int32_t token, const char **bytes)
 
 static enum status create_router(struct api *api, struct error *err)
 {
-    size_t n = api->options.n_more_routes + N_ROUTES;
-    api->routes = calloc(n, sizeof *api->routes);
-    if (api->routes == NULL)
-        return fail(err, STATUS_NO_MEMORY, "no memory for %zu routes", n);
-    for (size_t i = 0; i < api->options.n_more_routes; i++)
-        api->routes[i] = api->options.more_routes[i];
-    for (size_t i = 0; i < N_ROUTES; i++)
-        api->routes[api->options.n_more_routes + i] = api_routes[i].route;
+    size_t n_more = api->options.n_more_routes;
+    api->n_routes = n_more + N_ROUTES;
+    api->documented = calloc(api->n_routes, sizeof *api->documented);
+    api->routes = calloc(api->n_routes, sizeof *api->routes);
+    if (api->documented == NULL || api->routes == NULL)
+        return fail(err, STATUS_NO_MEMORY, "no memory for %zu routes", api->n_routes);
+    for (size_t i = 0; i < api->n_routes; i++) {
+        api->documented[i] = i < n_more ? api->options.more_routes[i] : api_routes[i - n_more];
+        api->routes[i] = api->documented[i].route;
+    }
     return router_create(&api->router, &(struct router_options){
-        .routes = api->routes, .n_routes = n, .auth = api->options.auth, .context = api }, err);
+        .routes = api->routes, .n_routes = api->n_routes, .auth = api->options.auth, .context = api }, err);
 }
 
 static void ping_calls(void *context)
@@ -120,7 +122,7 @@ static enum status fill(struct api *api, struct error *err)
     TRY(metrics_create(&api->metrics, api->options.model_name, err));
     TRY(token_trie_create(&api->trie, &source, err));
     TRY(loop_timer_create(&api->ping_timer, api->options.loop, ping_calls, api, err));
-    if (openapi_write(api_routes, N_ROUTES, &api->openapi) != STATUS_OK)
+    if (openapi_write(api->documented, api->n_routes, &api->openapi) != STATUS_OK)
         return fail(err, STATUS_NO_MEMORY, "no memory for the OpenAPI document");
     api->takes_developer = api->options.chat_template != NULL &&
                            api_chat_takes_developer(api->options.chat_template);
@@ -155,6 +157,7 @@ void api_destroy(struct api *api)
     buf_clear(&api->openapi);
     buf_clear(&api->out);
     free(api->routes);
+    free(api->documented);
     free(api);
 }
 

@@ -21,7 +21,7 @@
 
 #include "base/status.h"
 #include "model/grammar.h"
-#include "server/router.h"
+#include "server/api_route.h"
 
 #include <jansson.h>
 #include <stddef.h>
@@ -83,7 +83,7 @@ struct api_options {
     int64_t heartbeat_ns;       /* an engine at work that shows no sign of life for so long is not ready */
     int64_t ping_ns;            /* a stream that was silent for so long gets a comment; 0: never */
     size_t high_water_bytes;    /* http_limits.high_water_bytes: above it a stream's requests are paused */
-    const struct route *more_routes;            /* [n_more_routes] of others, before the own ones */
+    const struct api_route *more_routes;            /* [n_more_routes] of others, before the own ones */
     size_t n_more_routes;
     void *more_context;         /* for their handlers: api_more_context(context) */
 };

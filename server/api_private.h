@@ -5,26 +5,18 @@
 #include "base/buf.h"
 #include "model/token_trie.h"
 #include "server/api.h"
-#include "server/body_fields.h"
 #include "server/metrics.h"
 
 #define API_MAX_REPLY_BYTES ((size_t)64 << 20)
 
 struct http_exchange;
 
-/* A route with what the OpenAPI document says about it. */
-struct api_route {
-    struct route route;
-    const char *summary;                /* one sentence without full stop; NULL: not in the document */
-    const struct body_table *body;      /* of a POST; NULL: it takes none */
-    const char *required;               /* names of required fields as JSON strings: "\"prompt\""; or NULL */
-    const char *content;                /* media type of the reply */
-};
-
 struct api {
     struct api_options options;
     struct router *router;
-    struct route *routes;               /* more_routes, then the api's own */
+    struct api_route *documented;       /* [n_routes] more_routes, then the api's own */
+    struct route *routes;               /* [n_routes] the same for the router */
+    size_t n_routes;
     struct metrics *metrics;
     struct token_trie *trie;            /* for grammars */
     struct loop_timer *ping_timer;      /* runs while calls are active */

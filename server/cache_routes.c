@@ -184,13 +184,17 @@ static void handle_read(void *api, struct http_exchange *ex)
     reply_out(r, ex, write_cache(r, &r->out));
 }
 
-const struct route *cache_routes_table(size_t *n)
+#define SAVE(path) \
+    { .route = { .methods = ROUTE_POST, .pattern = path, .handle = handle_save }, \
+      .summary = "Write all reusable prefixes to --cache-dir", .content = HTTP_JSON }
+#define READ(path) \
+    { .route = { .methods = ROUTE_GET, .pattern = path, .handle = handle_read }, \
+      .summary = "Blocks of the cache, what was restored and saved", .content = HTTP_JSON }
+
+const struct api_route *cache_routes_table(size_t *n)
 {
-    static const struct route rows[] = {
-        { .methods = ROUTE_POST, .pattern = "/v1/cache/save", .handle = handle_save },
-        { .methods = ROUTE_POST, .pattern = "/cache/save", .handle = handle_save },
-        { .methods = ROUTE_GET, .pattern = "/v1/cache", .handle = handle_read },
-        { .methods = ROUTE_GET, .pattern = "/cache", .handle = handle_read },
+    static const struct api_route rows[] = {
+        SAVE("/v1/cache/save"), SAVE("/cache/save"), READ("/v1/cache"), READ("/cache"),
     };
     *n = sizeof rows / sizeof rows[0];
     return rows;

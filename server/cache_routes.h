@@ -12,7 +12,7 @@
 #define SERVER_CACHE_ROUTES_H
 
 #include "server/engine.h"
-#include "server/router.h"
+#include "server/api_route.h"
 
 struct cache_routes;            /* opaque */
 
@@ -34,7 +34,7 @@ MUST_CHECK enum status cache_routes_create(struct cache_routes **out, const stru
 void cache_routes_destroy(struct cache_routes *routes);
 
 /* For api_options.more_routes; the handlers find the routes in api_more_context. */
-const struct route *cache_routes_table(size_t *n);
+const struct api_route *cache_routes_table(size_t *n);
 
 /* For engine_options.between_steps: engine thread. */
 int cache_routes_feed(struct cache_routes *routes, struct engine *engine);

@@ -8,7 +8,8 @@
 #ifndef SERVER_OPENAPI_H
 #define SERVER_OPENAPI_H
 
-#include "server/api_private.h"
+#include "base/buf.h"
+#include "server/api_route.h"
 
 /* Append the document for routes[n].  The failures of buf_add. */
 MUST_CHECK enum status openapi_write(const struct api_route *routes, size_t n, struct buf *out);

@@ -23,6 +23,7 @@ static void text_is_counted_in_each_shape(void **state)
         size_t bytes;
     } rows[] = {
         { "{\"choices\":[{\"text\":\"abc\"}]}", 3 },
+        { "{\"choices\":[{\"text\":\"a\\u0000c\"}]}", 3 },
         { "{\"choices\":[{\"delta\":{\"content\":\"ab\"}}]}", 2 },
         { "{\"choices\":[{\"delta\":{\"reasoning_content\":\"abcd\"}}]}", 4 },
         { "{\"choices\":[{\"delta\":{\"reasoning\":\"a\"}}]}", 1 },
