@@ -13,6 +13,7 @@
 struct chat_template {
     struct jinja_template *plain;
     struct jinja_template *with_tools;  /* NULL: plain serves both */
+    char *text;                         /* of plain */
     json_t *tokens;                     /* object of strings; only read after load */
     int is_builtin, takes_text, takes_parts;
     enum chat_arguments arguments;
@@ -55,6 +56,11 @@ int chat_template_is_builtin(const struct chat_template *template)
     return template->is_builtin;
 }
 
+const char *chat_template_text(const struct chat_template *template)
+{
+    return template->text;
+}
+
 int chat_template_takes_text(const struct chat_template *template)
 {
     return template->takes_text;
@@ -77,6 +83,7 @@ void chat_template_destroy(struct chat_template *template)
     jinja_destroy(template->plain);
     jinja_destroy(template->with_tools);
     json_decref(template->tokens);
+    free(template->text);
     free(template);
 }
 
@@ -142,10 +149,18 @@ static enum status allocate(struct chat_template **out, struct error *err)
     return fail(err, STATUS_NO_MEMORY, "no memory for a chat template");
 }
 
+static enum status compile_plain(struct chat_template *template, const char *text, size_t len, struct error *err)
+{
+    template->text = strndup(text, len);
+    if (template->text == NULL)
+        return fail(err, STATUS_NO_MEMORY, "no memory for the text of a chat template");
+    return jinja_compile(&template->plain, text, len, err);
+}
+
 static enum status compile_builtin(struct chat_template *template, struct error *err)
 {
     template->is_builtin = 1;
-    return jinja_compile(&template->plain, builtin_text, sizeof builtin_text - 1, err);
+    return compile_plain(template, builtin_text, sizeof builtin_text - 1, err);
 }
 
 enum status chat_template_create(struct chat_template **out, const char *text, size_t len,
@@ -154,7 +169,7 @@ enum status chat_template_create(struct chat_template **out, const char *text, s
     struct chat_template *template;
     TRY(allocate(&template, err));
     enum status status = text == NULL ? compile_builtin(template, err)
-                                      : jinja_compile(&template->plain, text, len, err);
+                                      : compile_plain(template, text, len, err);
     if (status == STATUS_OK && special_tokens != NULL) {
         json_decref(template->tokens);
         template->tokens = json_deep_copy(special_tokens);
@@ -186,14 +201,27 @@ static enum status read_tokens(struct chat_template *template, const json_t *con
     return STATUS_OK;
 }
 
-static enum status compile_entry(struct jinja_template **out, const json_t *text, const char *path,
-                                 struct error *err)
+static enum status check_entry(const struct jinja_template *before, const json_t *text, const char *path,
+                               struct error *err)
 {
-    if (*out != NULL)
+    if (before != NULL)
         return fail(err, STATUS_BAD_MODEL, "%s: chat_template has two entries of one name", path);
     if (!json_is_string(text))
         return fail(err, STATUS_BAD_MODEL, "%s: a chat_template is no string", path);
-    return jinja_compile(out, json_string_value(text), json_string_length(text), err);
+    return STATUS_OK;
+}
+
+static enum status read_plain(struct chat_template *template, const json_t *text, const char *path, struct error *err)
+{
+    TRY(check_entry(template->plain, text, path, err));
+    return compile_plain(template, json_string_value(text), json_string_length(text), err);
+}
+
+static enum status read_with_tools(struct chat_template *template, const json_t *text, const char *path,
+                                   struct error *err)
+{
+    TRY(check_entry(template->with_tools, text, path, err));
+    return jinja_compile(&template->with_tools, json_string_value(text), json_string_length(text), err);
 }
 
 /* chat_template is text or a list of named texts; other names are for other uses. */
@@ -205,14 +233,14 @@ static enum status read_config_template(struct chat_template *template, const js
     if (template->plain != NULL || entry == NULL || json_is_null(entry))
         return STATUS_OK;
     if (!json_is_array(entry))
-        return compile_entry(&template->plain, entry, path, err);
+        return read_plain(template, entry, path, err);
     for (size_t i = 0; i < json_array_size(entry); i++) {
         const json_t *row = json_array_get(entry, i);
         const char *name = json_string_value(json_object_get(row, "name"));
         if (name != NULL && strcmp(name, "default") == 0)
-            TRY(compile_entry(&template->plain, json_object_get(row, "template"), path, err));
+            TRY(read_plain(template, json_object_get(row, "template"), path, err));
         else if (name != NULL && strcmp(name, "tool_use") == 0)
-            TRY(compile_entry(&template->with_tools, json_object_get(row, "template"), path, err));
+            TRY(read_with_tools(template, json_object_get(row, "template"), path, err));
     }
     if (template->plain == NULL)
         return fail(err, STATUS_BAD_MODEL, "%s: the list chat_template has no entry named default", path);
@@ -244,7 +272,7 @@ static enum status read_template_file(struct chat_template *template, const char
     buf_init(&text, JINJA_MAX_SOURCE_BYTES);
     enum status status = file_read(path, &text, err);
     if (status == STATUS_OK)
-        status = jinja_compile(&template->plain, text.len == 0 ? "" : text.data, text.len, err);
+        status = compile_plain(template, text.len == 0 ? "" : text.data, text.len, err);
     buf_clear(&text);
     return status;
 }

@@ -45,6 +45,9 @@ void chat_template_destroy(struct chat_template *template);     /* NULL is allow
 
 int chat_template_is_builtin(const struct chat_template *template);
 
+/* Its source; of two, the one for conversations without tools. */
+const char *chat_template_text(const struct chat_template *template);
+
 /* What the probes found. */
 int chat_template_takes_text(const struct chat_template *template);
 int chat_template_takes_parts(const struct chat_template *template);

@@ -5,6 +5,7 @@
  */
 #include "base/json_write.h"
 #include "base/utf8.h"
+#include "model/chat_template.h"
 #include "model/detokenizer.h"
 #include "model/tokenizer.h"
 #include "server/api_error.h"
@@ -195,8 +196,11 @@ static enum status write_info(const struct api *api, struct buf *out)
     TRY(write_role(api, "bos_token", tokenizer_bos(t), out));
     TRY(write_role(api, "eos_token", tokenizer_eos(t), out));
     TRY(write_role(api, "pad_token", tokenizer_pad(t), out));
-    return buf_printf(out, ",\"has_chat_template\":%s}",
-                      api->options.chat_template != NULL ? "true" : "false");
+    if (api->options.chat_template == NULL)
+        return buf_add_text(out, ",\"has_chat_template\":false,\"chat_template\":null}");
+    TRY(buf_add_text(out, ",\"has_chat_template\":true,\"chat_template\":"));
+    TRY(json_write_cstring(out, chat_template_text(api->options.chat_template)));
+    return buf_add_char(out, '}');
 }
 
 /* ---- handlers ---- */

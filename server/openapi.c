@@ -2,6 +2,7 @@
 
 #include "base/json_write.h"
 #include "base/version.h"
+#include "server/http_exchange.h"
 
 #include <string.h>
 
@@ -32,6 +33,15 @@ static enum status write_parameters(const struct api_route *r, struct buf *out)
                              "\"schema\":{\"type\":\"string\"}}],");
 }
 
+/* A body that can ask for a stream has its reply in two forms. */
+static int can_stream(const struct api_route *r)
+{
+    for (size_t i = 0; r->body != NULL && i < r->body->n_fields; i++)
+        if (strcmp(r->body->fields[i].name, "stream") == 0)
+            return 1;
+    return 0;
+}
+
 static enum status write_operation(const struct api_route *r, const char *method, struct buf *out)
 {
     TRY(buf_printf(out, "\"%s\":{", method));
@@ -41,8 +51,9 @@ static enum status write_operation(const struct api_route *r, const char *method
     TRY(write_body(r, out));
     if (r->route.is_public)
         TRY(buf_add_text(out, "\"security\":[],"));
-    return buf_printf(out, "\"responses\":{\"200\":{\"description\":\"done\",\"content\":{\"%s\":{}}},"
-                      "\"default\":{\"$ref\":\"#/components/responses/error\"}}}", r->content);
+    return buf_printf(out, "\"responses\":{\"200\":{\"description\":\"done\",\"content\":{\"%s\":{}%s}},"
+                      "\"default\":{\"$ref\":\"#/components/responses/error\"}}}", r->content,
+                      can_stream(r) ? ",\"" HTTP_EVENTS "\":{}" : "");
 }
 
 /* The operations of one path: all rows with this pattern. */

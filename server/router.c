@@ -182,7 +182,7 @@ void router_handle(void *context, struct http_exchange *ex)
         return;
     if (http_exchange_set_id(ex, finding.id.text, finding.id.len) != STATUS_OK) {
         api_error_reply(ex, &(struct api_error){
-            .status = 400, .message = "the last part of the path is not valid percent-encoding" });
+            .status = 400, .message = "the last part of the path is not percent-encoded text without control characters" });
         return;
     }
     finding.route->handle(router->options.context, ex);

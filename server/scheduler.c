@@ -131,7 +131,7 @@ enum status scheduler_check_fits(const struct scheduler *sched, const struct sch
         return fail(err, STATUS_BAD_REQUEST, "priority is %d, allowed are %d to %d", demand->priority,
                     -SCHEDULER_MAX_PRIORITY, SCHEDULER_MAX_PRIORITY);
     if (demand->n_choices > o->max_sequences + o->max_queue)
-        return fail(err, STATUS_BAD_REQUEST, "%d choices are more than the %d seats and %d places in the queue",
+        return fail(err, STATUS_BAD_REQUEST, "%d choices are more than there are seats (%d) and places in the queue (%d)",
                     demand->n_choices, o->max_sequences, o->max_queue);
     return STATUS_OK;
 }
@@ -142,7 +142,7 @@ static enum status check_load(const struct scheduler *sched, const struct sequen
     int32_t n_live = sched->running.n_items + sched->waiting.n_items + sched->n_promised_forks;
     if (n_live + 1 + seq->n_forks_left > o->max_sequences + o->max_queue)
         return fail(err, STATUS_OVERLOADED,
-                    "%d sequences run or wait, %d more do not fit into %d seats and %d places in the queue",
+                    "%d sequences run or wait, %d more do not fit: seats %d, places in the queue %d",
                     n_live, 1 + seq->n_forks_left, o->max_sequences, o->max_queue);
     if (o->max_queue_tokens > 0 && sched->n_waiting_tokens > 0 &&
         seq->n_prompt > o->max_queue_tokens - sched->n_waiting_tokens)

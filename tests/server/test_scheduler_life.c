@@ -19,7 +19,7 @@ static void test_what_can_never_fit_is_refused_with_the_numbers(void **state)
     refuse(&f, (struct ask){ .n_prompt = 1, .priority = 1001 }, STATUS_BAD_REQUEST,
            "priority is 1001, allowed are -1000 to 1000");
     refuse(&f, (struct ask){ .n_prompt = 1, .n_choices = 17 }, STATUS_BAD_REQUEST,
-           "17 choices are more than the 8 seats and 8 places in the queue");
+           "17 choices are more than there are seats (8) and places in the queue (8)");
     struct scheduler_demand demand = { .n_prompt = INT32_MAX, .max_new_tokens = INT32_MAX, .n_choices = 1 };
     assert_int_equal(scheduler_check_fits(f.sched, &demand, NULL), STATUS_BAD_REQUEST);
     stop(&f);
@@ -35,11 +35,11 @@ static void test_a_full_queue_is_overloaded_and_every_choice_counts(void **state
     start(&f, &options);
     struct sequence *a = submit(&f, (struct ask){ .n_prompt = 1, .max_new_tokens = 3, .n_choices = 3 });
     refuse(&f, (struct ask){ .n_prompt = 1, .n_choices = 3 }, STATUS_OVERLOADED,
-           "3 sequences run or wait, 3 more do not fit into 2 seats and 3 places in the queue");
+           "3 sequences run or wait, 3 more do not fit: seats 2, places in the queue 3");
     submit(&f, (struct ask){ .n_prompt = 1, .max_new_tokens = 3 });
     submit(&f, (struct ask){ .n_prompt = 1, .max_new_tokens = 3 });
     refuse(&f, (struct ask){ .n_prompt = 1 }, STATUS_OVERLOADED,
-           "5 sequences run or wait, 1 more do not fit into 2 seats and 3 places in the queue");
+           "5 sequences run or wait, 1 more do not fit: seats 2, places in the queue 3");
     scheduler_cancel(f.sched, a);                           /* gives its three places back */
     submit(&f, (struct ask){ .n_prompt = 1, .n_choices = 3 });
     stop(&f);
