@@ -1,6 +1,7 @@
 # make            build/release/latentd
 # make run        install what is missing, build, serve the demo model on port 8080
 # make test       every test              ONLY=cache  those whose path holds it
+# make test-clients  OpenAI's libraries, LangChain, lm-evaluation-harness, curl, wrk ..
 # make lint       layers, sizes, globals, format; clang's and aarch64's opinion
 # make fuzz       build/fuzz/fuzz_*       make fuzz-run FUZZ_SECONDS=60
 # make MODE=asan test        address + undefined sanitizers
@@ -145,7 +146,7 @@ $(B)/tests/%: $(B)/tests/%.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(FLAGS) -fopenmp $^ $(LIBS) -lcmocka -o $@
 
-deps deps-lint deps-tsan deps-fuzz:
+deps deps-lint deps-tsan deps-fuzz deps-clients:
 	@tools/install-deps build $(patsubst deps-%,%,$(filter-out deps,$@))
 
 # What is missing is installed before make reads the rest once more with it there.
@@ -180,6 +181,11 @@ compare: deps
 	    (cd build/vendor && npm pack --silent uplot@1.6.32 > /dev/null && tar xzf uplot-1.6.32.tgz)
 	@$(B)/latentd compare --html build/compare.html \
 	    $(if $(shell command -v npm),--chart-library build/vendor/package/dist)
+
+# Programs that others wrote, against the real binary.   CLIENTS_FULL=1 adds real chat templates
+test-clients: deps-clients
+	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@LATENTD_BUILD=$(B) tests/clients/run
 
 # The programs that run threads of ours; scripts would only measure the start-up.
 test-tsan: deps-tsan
@@ -232,7 +238,8 @@ clean:
 	rm -rf build
 
 FORCE:
-.PHONY: performance demo-chat demo-chat-check compare all deps deps-lint deps-tsan deps-fuzz run test tests test-tsan run-tsan fuzz fuzz-programs fuzz-run \
+.PHONY: all deps deps-lint deps-tsan deps-fuzz deps-clients run test tests test-clients test-tsan run-tsan \
+        fuzz fuzz-programs fuzz-run performance compare demo-chat demo-chat-check \
         lint lint-text lint-clang lint-cross lint-globals install clean FORCE
 .SECONDARY:
 -include $(patsubst %.c,$(B)/%.d,$(SRC) $(TEST_SRC)) $(patsubst %.c,$(B)/%.d,$(FUZZ_SRC))
