@@ -66,7 +66,7 @@ static void a_request_that_can_never_fit_is_refused_with_the_numbers(void **stat
     refuse(&w, fixture_request(1, 90, 20), STATUS_BAD_REQUEST, "7 cache blocks", "there are 6");
     struct request *r = fixture_request(1, 10, 5);
     r->n_choices = 11;
-    refuse(&w, r, STATUS_BAD_REQUEST, "11 choices", "8 seats and 2 places");
+    refuse(&w, r, STATUS_BAD_REQUEST, "11 choices", "seats (8) and places in the queue (2)");
     r = fixture_request(1, 10, 5);
     r->prompt[7] = FIXTURE_VOCAB;
     refuse(&w, r, STATUS_BAD_REQUEST, "token 7 is 320", "320 tokens");
