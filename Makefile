@@ -70,7 +70,7 @@ FLAGS := $(FLAGS_$(MODE))
 
 # Kernels of another architecture are no part of this one's build.
 FOLDERS := base parallel cache attention model server bench
-FOREIGN := $(if $(filter x86_64,$(MACHINE)),%_neon.c,%_avx2.c %_avx512.c %_avx512bf16.c)
+FOREIGN := $(if $(filter x86_64,$(MACHINE)),%_neon.c,%_avx2.c %_avx512.c %_avx512bf16.c %_amx.c)
 ALL_SRC := $(sort $(wildcard $(FOLDERS:%=%/*.c)))
 SRC     := $(filter-out $(FOREIGN),$(ALL_SRC))
 HEADERS := $(wildcard $(FOLDERS:%=%/*.h) tests/*/*.h)
@@ -95,6 +95,8 @@ ifeq ($(MACHINE),x86_64)
     -mprefer-vector-width=512 -ffp-contract=fast
 %_avx512bf16.o %_avx512bf16.ok: ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mavx512vnni -mavx512bf16 \
     -mfma -mf16c -mprefer-vector-width=512 -ffp-contract=fast
+%_amx.o %_amx.ok: ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mavx512vnni -mavx512bf16 -mamx-tile -mamx-int8 \
+    -mamx-bf16 -mfma -mf16c -mprefer-vector-width=512 -ffp-contract=fast
 endif
 # The hot bodies are written for the vectoriser.
 ifeq ($(MODE),release)
@@ -207,7 +209,7 @@ LINT  := build/lint
 CLANG_OK := $(patsubst %.c,$(LINT)/clang/%.ok,$(SRC) $(TEST_SRC) $(FUZZ_SRC))
 CROSS := aarch64-linux-gnu-gcc
 CROSS_OK := $(if $(shell command -v $(CROSS)),$(patsubst %.c,$(LINT)/cross/%.ok, \
-              $(filter-out %_avx2.c %_avx512.c %_avx512bf16.c,$(ALL_SRC))))
+              $(filter-out %_avx2.c %_avx512.c %_avx512bf16.c %_amx.c,$(ALL_SRC))))
 
 lint: deps-lint
 	@$(MAKE) --no-print-directory -k -j$$(nproc) lint-text lint-clang lint-cross lint-globals

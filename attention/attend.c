@@ -4,7 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 5 };     /* states alive at once: three tree levels, a lane, a chunk */
+enum {
+    MAX_DEPTH = 5,              /* states alive at once: three tree levels, a lane, a chunk */
+    FLOAT_ROWS = 24,            /* query rows at once: what the registers divide */
+    BF16_ROWS = MAX_TILE_ROWS,
+};
 
 /* Partial softmax of a block of rows: the weighted values, their sum of
  * weights and the largest score.  sum 0 means: no position yet. */
@@ -24,8 +28,11 @@ struct work {
     int limit[ATTEND_ROWS];     /* positions row r may see: [0, limit) */
     int n_positions;            /* the largest limit */
     float *scores;              /* [ATTEND_ROWS][ATTEND_CHUNK] */
-    float *tile;                /* [block_size][tile_width]: rows as floats, when the cache has other types */
+    int is_bf16;                /* rows are used as bf16 */
+    float *tile;                /* [block_size][tile_width]: rows as floats, when the cache has other types;
+                                   or [ATTEND_CHUNK][tile_width] bf16, when they do not lie as tiles want */
     float *keys;                /* [block_size][query_width]: decompressed keys */
+    uint16_t *packed_queries[2];        /* of the key segments, for tiles */
     struct state states[MAX_DEPTH];
 };
 
@@ -47,6 +54,11 @@ static size_t padded(size_t n)
     return (n + 15) & ~(size_t)15;
 }
 
+static size_t packed_queries_floats(const struct attend_group *g, int segment)
+{
+    return segment < g->n_key_segments ? padded(packed_query_size(g->key_width[segment]) / 2) : 0;
+}
+
 size_t attend_scratch_floats(const struct attend_group *groups, int n_groups)
 {
     size_t most = 0;
@@ -55,6 +67,7 @@ size_t attend_scratch_floats(const struct attend_group *groups, int n_groups)
         size_t floats = padded((size_t)ATTEND_ROWS * ATTEND_CHUNK)
                       + padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)tile_width(g))
                       + padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)g->query_width)
+                      + packed_queries_floats(g, 0) + packed_queries_floats(g, 1)
                       + MAX_DEPTH * padded((size_t)ATTEND_ROWS * (size_t)g->value_width);
         most = floats > most ? floats : most;
     }
@@ -120,6 +133,50 @@ static struct columns float_columns(const struct work *w, int position, int n)
     return c;
 }
 
+/* ---- cached rows as bf16 ---- */
+
+/* Columns [begin, begin + width) of a bf16 or int8 row into out. */
+static void copy_columns(const struct work *w, const char *row, int begin, int width, uint16_t *out)
+{
+    const struct cache_layout *layout = w->view->layout;
+    if (layout->type == CACHE_BF16) {
+        memcpy(out, (const uint16_t *)(const void *)row + begin, (size_t)width * sizeof *out);
+        return;
+    }
+    for (int s = 0; s < layout->n_segments; s++) {
+        int from = layout->segment_begin[s] > begin ? layout->segment_begin[s] : begin;
+        int to = layout->segment_begin[s + 1] < begin + width ? layout->segment_begin[s + 1] : begin + width;
+        if (from >= to)
+            continue;
+        float scale;
+        memcpy(&scale, row + layout->scales_offset + (size_t)s * 4, 4);
+        w->job->kernels->int8_to_bf16(out + (from - begin), (const int8_t *)row + from, scale, to - from);
+    }
+}
+
+/* Tiles read 16 rows one stride apart: bf16 rows of whole sixteens lie so. */
+static int lies_as_tiles(const struct cache_layout *layout)
+{
+    return layout->type == CACHE_BF16 && layout->block_size % TILE_ROWS == 0;
+}
+
+/* The chunk's rows, its key columns and then its own value columns, into w->tile. */
+static void gather_rows(const struct work *w, int begin, int end)
+{
+    const struct attend_group *g = w->group;
+    size_t width = (size_t)tile_width(g);
+    for (int position = begin; position < end; position++) {
+        const char *row = cache_view_row(w->view, position);
+        uint16_t *out = (uint16_t *)(void *)w->tile + (size_t)(position - begin) * width;
+        for (int s = 0; s < g->n_key_segments; s++) {
+            copy_columns(w, row, g->key_begin[s], g->key_width[s], out);
+            out += g->key_width[s];
+        }
+        if (own_value_columns(g))
+            copy_columns(w, row, g->value_begin, g->value_width, out);
+    }
+}
+
 /* ---- one chunk ---- */
 
 static void score_keys(const struct work *w, const struct columns *c, int position, int n, float *scores)
@@ -150,6 +207,21 @@ static void score_keys(const struct work *w, const struct columns *c, int positi
     }
 }
 
+/* Scores of n keys of a run; rows [n][stride], their key segments at column[]. */
+static void score_bf16_keys(const struct work *w, const uint16_t *rows, size_t stride, const int column[2], int n,
+                            float *scores)
+{
+    const struct attend_group *g = w->group;
+    for (int s = 0; s < g->n_key_segments; s++) {
+        struct score_bf16_block b = {
+            .packed_queries = w->packed_queries[s], .keys = rows + column[s], .key_stride = stride,
+            .scores = scores, .score_stride = ATTEND_CHUNK, .n_rows = w->n_rows, .n_keys = n,
+            .width = g->key_width[s], .accumulate = s > 0,
+        };
+        w->job->kernels->score_bf16(&b);
+    }
+}
+
 /* Length of the run that starts at `from`: to the end of its cache block or of
  * the chunk. */
 static int run_length(const struct work *w, int from, int end)
@@ -174,11 +246,52 @@ static void softmax_rows(const struct work *w, int begin, int end, struct state 
     }
 }
 
+/* Scores of the chunk, and where its values lie. */
+static void score_bf16_chunk(const struct work *w, int begin, int end, const uint16_t *values[ATTEND_CHUNK])
+{
+    const struct attend_group *g = w->group;
+    if (!lies_as_tiles(w->view->layout)) {
+        const uint16_t *rows = (const uint16_t *)(const void *)w->tile;
+        size_t stride = (size_t)tile_width(g);
+        gather_rows(w, begin, end);
+        score_bf16_keys(w, rows, stride, (int[2]){ 0, g->key_width[0] }, end - begin, w->scores);
+        size_t column = own_value_columns(g) ? stride - (size_t)g->value_width : 0;
+        for (int i = 0; i < end - begin; i++)
+            values[i] = rows + (size_t)i * stride + column;
+        return;
+    }
+    size_t stride = w->view->layout->row_bytes / sizeof(uint16_t);
+    for (int from = begin, n; from < end; from += n) {
+        n = run_length(w, from, end);
+        const uint16_t *rows = (const uint16_t *)(const void *)cache_view_row(w->view, from);
+        score_bf16_keys(w, rows, stride, g->key_begin, n, w->scores + (from - begin));
+        for (int i = 0; i < n; i++)
+            values[from - begin + i] = rows + (size_t)i * stride + g->value_begin;
+    }
+}
+
+static void attend_bf16_chunk(struct work *w, int begin, int end, struct state *out)
+{
+    const uint16_t *values[ATTEND_CHUNK];
+    score_bf16_chunk(w, begin, end, values);
+    softmax_rows(w, begin, end, out);
+    struct value_bf16_block b = {
+        .weights = w->scores, .weight_stride = ATTEND_CHUNK, .rows = values, .sums = out->values,
+        .sum_stride = (size_t)w->group->value_width, .n_rows = w->n_rows, .n_keys = end - begin,
+        .width = w->group->value_width,
+    };
+    w->job->kernels->add_values_bf16(&b);
+}
+
 static void attend_chunk(struct work *w, int chunk, struct state *out)
 {
     int begin = chunk * ATTEND_CHUNK;
     int end = begin + ATTEND_CHUNK < w->n_positions ? begin + ATTEND_CHUNK : w->n_positions;
     const struct attend_group *g = w->group;
+    if (w->is_bf16) {
+        attend_bf16_chunk(w, begin, end, out);
+        return;
+    }
     int one_run = run_length(w, begin, end) == end - begin;
     struct columns c = { 0 };
     for (int from = begin, n; from < end; from += n) {
@@ -370,9 +483,24 @@ static void place_scratch(struct work *w)
     at += padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)tile_width(g));
     w->keys = at;
     at += padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)g->query_width);
+    for (int s = 0; s < g->n_key_segments; s++) {
+        w->packed_queries[s] = (uint16_t *)(void *)at;
+        at += packed_queries_floats(g, s);
+    }
     for (int d = 0; d < MAX_DEPTH; d++) {
         w->states[d].values = at;
         at += padded((size_t)ATTEND_ROWS * (size_t)g->value_width);
+    }
+}
+
+static void pack_queries(const struct work *w)
+{
+    const struct attend_group *g = w->group;
+    const float *queries = w->queries;
+    for (int s = 0; s < g->n_key_segments; s++) {
+        w->job->kernels->pack_queries(w->packed_queries[s], queries, (size_t)g->query_width, w->n_rows,
+                                      g->key_width[s]);
+        queries += g->key_width[s];
     }
 }
 
@@ -388,6 +516,8 @@ static void attend_rows(struct work *w, const struct span *span, int first, int 
         w->limit[r] = span->causal ? span->first_position + token + 1 : span->length;
         w->n_positions = w->limit[r] > w->n_positions ? w->limit[r] : w->n_positions;
     }
+    if (w->is_bf16)
+        pack_queries(w);
     size_t row = g->sum_begin * (size_t)w->job->n_rows + (size_t)first * (size_t)g->value_width;
     if (w->job->lanes == NULL) {
         finish_whole(w, w->job->sums + row);
@@ -405,10 +535,13 @@ void attend_span(const struct attend_job *job, const struct span *span, const st
 {
     for (int i = 0; i < job->n_groups; i++) {
         struct work w = { .job = job, .group = &job->groups[i], .view = view };
+        w.is_bf16 = job->kernels->score_bf16 != NULL && view->layout->type != CACHE_F32
+                 && w.group->decompress == NULL;
+        int at_once = w.is_bf16 ? BF16_ROWS : FLOAT_ROWS;
         place_scratch(&w);
         int first = span->first_row * w.group->n_queries;
         int end = first + span->n_rows * w.group->n_queries;
-        for (; first < end; first += ATTEND_ROWS)
-            attend_rows(&w, span, first, end - first < ATTEND_ROWS ? end - first : ATTEND_ROWS);
+        for (; first < end; first += at_once)
+            attend_rows(&w, span, first, end - first < at_once ? end - first : at_once);
     }
 }

@@ -22,6 +22,9 @@
  * The result of a query row depends on its own limit and on nothing else: not
  * on the other rows, the step, or who holds which chunk.
  *
+ * bf16 and int8 rows are widened to floats, or, where the kernels have tiles, used as
+ * bf16 (kernels.h); which it is follows from the kernels and the cache type.
+ *
  * Decompressed keys (RoPE on W_UK c, seed 000): a group may carry the key
  * up-projection; the key tile of a chunk is then made on the fly and rotated.
  *
@@ -38,7 +41,7 @@
 enum {
     ATTEND_CHUNK = 256,         /* positions of a partial */
     ATTEND_LANES = 8,
-    ATTEND_ROWS = 24,           /* query rows worked on together */
+    ATTEND_ROWS = 32,           /* query rows worked on together, at most */
     ATTEND_NODES = 4,           /* most nodes a rank's lanes form */
 };
 

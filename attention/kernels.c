@@ -1,6 +1,10 @@
 #include "attention/kernels_sets.h"
 
 #include <string.h>
+#ifdef __x86_64__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 static int fits_any(void)
 {
@@ -23,6 +27,15 @@ static int fits_avx512bf16(void)
 {
     return fits_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
 }
+
+/* Linux gives a process the tile registers when it asks, for all its threads; older
+ * kernels and processors without tiles refuse. */
+static int fits_amx(void)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return fits_avx512bf16() && __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("amx-int8")
+        && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
 #endif
 
 /* Fastest first; the last row fits every CPU. */
@@ -31,6 +44,7 @@ static const struct {
     int (*fits)(void);
 } choices[] = {
 #ifdef __x86_64__
+    { &kernels_amx,        fits_amx        },
     { &kernels_avx512bf16, fits_avx512bf16 },
     { &kernels_avx512,     fits_avx512     },
     { &kernels_avx2,       fits_avx2       },
@@ -51,7 +65,7 @@ const struct kernels *kernels_select(const char *name)
 const char *kernels_names(void)
 {
 #ifdef __x86_64__
-    return "avx512bf16, avx512, avx2, ref";
+    return "amx, avx512bf16, avx512, avx2, ref";
 #else
     return "ref";
 #endif

@@ -21,39 +21,36 @@
 enum { PANEL_WIDTH = 16 };      /* outputs of a weight panel, lanes of a vector */
 
 /* y = x W^T with W packed in panels of 16 outputs (linear.h has the picture).
- * The sum over n_inputs is cut into leaves; each leaf is summed input by input
- * (quantised types: group by group) in order, and the leaves are added as `part`
- * says. */
+ * The sum over n_inputs is cut into leaves; each leaf is summed in order, input by
+ * input (quantised types: group by group; tiles: 32 inputs by 32), and the leaves
+ * are added as `part` says.
+ *
+ * Packed inputs and panels are cut at the leaves: a leaf of either is filled up
+ * with zeros to a multiple of the type's unit, bf16_unit or a group. */
 struct gemm {
     const float *x;             /* [n_rows][x_stride], n_inputs used; gemm_f32, gemm_bf16 */
     size_t x_stride;
-    const void *packed_x;       /* [n_rows][packed_stride bytes]: what pack_bf16 or pack_int8 made;
-                                   gemm_int8, gemm_int4, and gemm_bf16 where has_bf16_inputs */
-    size_t packed_stride;
+    const void *packed_x;       /* [n_rows / row_unit][unit][row_unit] units of inputs: what pack_bf16 or
+                                   pack_int8 made; gemm_int8, gemm_int4, and gemm_bf16 where bf16_unit
+                                   is not 0.  Rows up to a multiple of row_unit are readable */
+    const float *group_scales;  /* gemm_int8, gemm_int4: [n_rows / row_unit][group][row_unit] */
+    const int32_t *group_sums;  /* the same */
     int n_rows;
     const void *panels;         /* [n_panels][panel_bytes] */
     size_t panel_bytes;
     int n_outputs;              /* of the last panel only the valid lanes are written */
-    const int *leaf_end;        /* [part->end - part->begin] input index, even but the last;
-                                   quantised types: index of a group */
+    const int *leaf_end;        /* [part->end - part->begin] input index, filled up as above */
     const struct reduce_part *part;
     float *y;                   /* node k of row r at y + k * node_stride + r * y_stride */
     size_t y_stride, node_stride;
 };
 
-/* Quantised weights and inputs come in groups of GROUP_INPUTS.  A row of inputs is
- *     [group][GROUP_INPUTS] int8, then [group] float scale, then [group] int32 sum
- * and a group of a panel (linear.h)
+/* Quantised weights and inputs come in groups of INT8_GROUP or INT4_GROUP inputs, each
+ * with a scale and, of inputs, the sum.  A group of a panel (linear.h) is
  *     [quad][16 outputs][4 inputs], one byte or half a byte each, then [16] bf16 scale
- * Weights are stored plus 128 (int8) or plus 8 (int4), so that one operand of the
+ * Weights are stored plus int8_offset, or plus 8 (int4), so that one operand of the
  * byte products is unsigned; the sums take that out again. */
-enum { GROUP_INPUTS = 32, GROUP_QUADS = GROUP_INPUTS / 4 };
-
-/* Bytes of a packed row of n_groups. */
-static inline size_t packed_int8_bytes(int n_groups)
-{
-    return (size_t)n_groups * (GROUP_INPUTS + sizeof(float) + sizeof(int32_t));
-}
+enum { INT8_GROUP = 64, INT4_GROUP = 32, MAX_GROUP = 64 };
 
 /* scores[r][s] = sum_d queries[r][d] * keys[s][d] */
 struct score_block {
@@ -78,21 +75,64 @@ struct value_block {
     int n_rows, n_keys, width;
 };
 
+/* The same over bf16 rows as they are cached, for tables that have tiles: 16 rows
+ * and 16 keys at a time, and 32 columns or keys summed before they are added to
+ * the sum (the order that Intel's manual gives for TDPBF16PS). */
+enum { TILE_ROWS = 16, TILE_INPUTS = 32, MAX_TILE_ROWS = 32 };
+
+/* Elements of what pack_queries makes of rows of this width. */
+static inline size_t packed_query_size(int width)
+{
+    return (size_t)(width + TILE_INPUTS - 1) / TILE_INPUTS * TILE_INPUTS * MAX_TILE_ROWS;
+}
+
+struct score_bf16_block {
+    const uint16_t *packed_queries;     /* of pack_queries, n_rows and width as here */
+    const uint16_t *keys;       /* [n_keys][key_stride]; readable to a multiple of 16 rows */
+    size_t key_stride;
+    float *scores;              /* [n_rows][score_stride], added to if accumulate; room for a
+                                   multiple of 16 keys */
+    size_t score_stride;
+    int n_rows, n_keys, width;  /* n_rows <= MAX_TILE_ROWS */
+    int accumulate;
+};
+
+/* sums[r][d] = sum_s weights[r][s] * rows[s][d], the weights rounded to bf16 */
+struct value_bf16_block {
+    const float *weights;       /* [n_rows][weight_stride], n_keys used */
+    size_t weight_stride;
+    const uint16_t *const *rows;        /* [n_keys] */
+    float *sums;                /* [n_rows][sum_stride], width used */
+    size_t sum_stride;
+    int n_rows, n_keys, width;  /* n_keys <= MAX_VALUE_KEYS */
+};
+enum { MAX_VALUE_KEYS = 256 };
+
 struct kernels {
     const char *name;
     void (*gemm_f32)(const struct gemm *g);     /* panels of f32 */
     void (*gemm_bf16)(const struct gemm *g);    /* panels of bf16 pairs */
     void (*gemm_int8)(const struct gemm *g);    /* panels of int8 groups */
     void (*gemm_int4)(const struct gemm *g);    /* panels of 4-bit groups */
-    int has_bf16_inputs;                        /* gemm_bf16 wants packed_x: the processor multiplies bf16 */
+    int bf16_unit;              /* 0: gemm_bf16 takes x; else packed_x: the processor multiplies bf16 */
+    int int8_offset;            /* 128 or 0 */
+    int row_unit;               /* 1, or TILE_ROWS */
 
-    /* n inputs as bf16, an odd last one paired with zero. */
+    /* n inputs as bf16, filled up with zeros to a multiple of bf16_unit; each unit
+     * begins row_unit units after the one before. */
     void (*pack_bf16)(uint16_t *out, const float *x, int n);
-    /* One group: n <= GROUP_INPUTS inputs (the rest is zero) to int8 by the largest
-     * magnitude; *scale times out[i] is x[i], *sum is the sum of out. */
-    void (*pack_int8)(int8_t *out, float *scale, int32_t *sum, const float *x, int n);
+    /* One group: n <= group <= MAX_GROUP inputs (the rest is zero) to int8 by the
+     * largest magnitude; *scale times out[i] is x[i], *sum is the sum of out.
+     * group is a multiple of 16. */
+    void (*pack_int8)(int8_t *out, float *scale, int32_t *sum, const float *x, int n, int group);
     void (*score)(const struct score_block *b);
     void (*add_values)(const struct value_block *b);
+
+    /* NULL without tiles; then attention over bf16 and int8 rows widens them. */
+    void (*pack_queries)(uint16_t *out, const float *queries, size_t stride, int n_rows, int width);
+    void (*score_bf16)(const struct score_bf16_block *b);
+    void (*add_values_bf16)(const struct value_bf16_block *b);
+    void (*int8_to_bf16)(uint16_t *out, const int8_t *in, float scale, int n);   /* rounded */
 
     /* scores[0..n) become exp(scores * scale - max); n is padded to a multiple
      * of 16 with zeros (the caller leaves room).  Returns the sum of the
@@ -119,7 +159,7 @@ struct kernels {
  * NULL: no such table, or the CPU lacks its instructions. */
 const struct kernels *kernels_select(const char *name);
 
-/* "avx512bf16, avx512, avx2, ref": what this build has, for help and errors. */
+/* "amx, avx512bf16, avx512, avx2, ref": what this build has, for help and errors. */
 const char *kernels_names(void);
 
 #endif

@@ -27,10 +27,18 @@ typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias))
 typedef int32_t veci __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef uint32_t vecu __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
-#ifdef HAS_BF16_DOT
-#define HAS_BF16_INPUTS 1
+#if defined(HAS_TILES)
+#define BF16_UNIT TILE_INPUTS
+#define INT8_OFFSET 0
+#define ROW_UNIT TILE_ROWS
+#elif defined(HAS_BF16_DOT)
+#define BF16_UNIT 2
 #else
-#define HAS_BF16_INPUTS 0
+#define BF16_UNIT 0
+#endif
+#ifndef HAS_TILES
+#define INT8_OFFSET 128
+#define ROW_UNIT 1
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
@@ -178,9 +186,10 @@ INLINE const char *vector_at(const struct gemm *g, const char *panel, int v, siz
 /* The sums of one leaf, added to nothing: acc = x[first..end) W.  A panel of
  * f32 is [input][16]; of bf16 [input / 2][16][2], an odd last input padded
  * with zero. */
-INLINE void leaf_f32(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
-                     const char *panel, int first, int end, const int rows, const int vectors)
+INLINE void leaf_f32(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, int row, const char *panel,
+                     int first, int end, const int rows, const int vectors)
 {
+    const float *x = g->x + (size_t)row * g->x_stride;
     for (int k = first; k < end; k++) {
         vec w[MAX_VECTORS];
         UNROLL
@@ -196,9 +205,11 @@ INLINE void leaf_f32(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, con
     }
 }
 
-INLINE void leaf_bf16(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
-                      const char *panel, int first, int end, const int rows, const int vectors)
+#ifndef HAS_BF16_DOT
+INLINE void leaf_bf16(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, int row, const char *panel,
+                      int first, int end, const int rows, const int vectors)
 {
+    const float *x = g->x + (size_t)row * g->x_stride;
     for (int k = first; k < end; k += 2) {
         vec low[MAX_VECTORS], high[MAX_VECTORS];
         UNROLL
@@ -221,9 +232,10 @@ INLINE void leaf_bf16(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, co
         }
     }
 }
+#endif
 
-typedef void leaf_body(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
-                       const char *panel, int first, int end, const int rows, const int vectors);
+typedef void leaf_body(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, int row, const char *panel,
+                       int first, int end, const int rows, const int vectors);
 
 INLINE void store_node(const struct gemm *g, vec acc[BLOCK_ROWS][MAX_VECTORS], int node, int row,
                        int panel, const int rows, const int vectors)
@@ -251,9 +263,6 @@ INLINE void gemm_block(const struct gemm *g, leaf_body *leaf, int row, int panel
      * and never touch it. */
     vec waiting[REDUCE_MAX_DEPTH][BLOCK_ROWS][MAX_VECTORS];
     int n_waiting = 0, node = 0, first = 0;
-    const float *x = g->packed_x != NULL
-        ? (const float *)(const void *)((const char *)g->packed_x + (size_t)row * g->packed_stride)
-        : g->x + (size_t)row * g->x_stride;
     const char *w = (const char *)g->panels + (size_t)panel * g->panel_bytes;
     int n_leaves = g->part->end - g->part->begin;
     for (int i = 0; i < n_leaves; i++) {
@@ -263,7 +272,7 @@ INLINE void gemm_block(const struct gemm *g, leaf_body *leaf, int row, int panel
             UNROLL
             for (int v = 0; v < vectors; v++)
                 acc[r][v] = splat(0);
-        leaf(acc, g, x, w, first, g->leaf_end[i], rows, vectors);
+        leaf(acc, g, row, w, first, g->leaf_end[i], rows, vectors);
         first = g->leaf_end[i];
         for (int m = 0; m < g->part->n_merges[i]; m++) {
             n_waiting--;
@@ -287,11 +296,12 @@ INLINE void gemm_block(const struct gemm *g, leaf_body *leaf, int row, int panel
 }
 
 /* bf16 inputs: a 32-bit word is a pair of inputs, multiplied at once. */
-#ifdef HAS_BF16_DOT
-INLINE void leaf_bf16_pairs(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
-                            const char *panel, int first, int end, const int rows, const int vectors)
+#if defined(HAS_BF16_DOT) && !defined(HAS_TILES)
+INLINE void leaf_bf16_pairs(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, int row, const char *panel,
+                            int first, int end, const int rows, const int vectors)
 {
-    const char *words = (const char *)x;
+    size_t stride = (size_t)g->leaf_end[g->part->end - g->part->begin - 1] * 2;
+    const char *words = (const char *)g->packed_x + (size_t)row * stride;
     for (int k = first; k < end; k += 2) {
         veci w[MAX_VECTORS];
         UNROLL
@@ -300,7 +310,7 @@ INLINE void leaf_bf16_pairs(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm 
         UNROLL
         for (int r = 0; r < rows; r++) {
             int32_t pair;
-            memcpy(&pair, words + (size_t)r * g->packed_stride + (size_t)k * 2, sizeof pair);
+            memcpy(&pair, words + (size_t)r * stride + (size_t)k * 2, sizeof pair);
             UNROLL
             for (int v = 0; v < vectors; v++)
                 acc[r][v] = dot_bf16_pairs(acc[r][v], pair, w[v]);
@@ -349,6 +359,7 @@ static void gemm_f32(const struct gemm *g)
     gemm_all(g, leaf_f32);
 }
 
+#ifndef HAS_TILES
 static void gemm_bf16(const struct gemm *g)
 {
 #ifdef HAS_BF16_DOT
@@ -357,6 +368,7 @@ static void gemm_bf16(const struct gemm *g)
     gemm_all(g, leaf_bf16);
 #endif
 }
+#endif
 
 /* ---- quantised linear layers ---- */
 
@@ -373,21 +385,11 @@ INLINE veci dot_bytes(veci acc, vecu w, int32_t x)
 }
 #endif
 
-/* Where the parts of a packed row of inputs are. */
-struct packed_row {
-    const char *bytes;
-    const float *scales;
-    const int32_t *sums;
-};
-
-INLINE struct packed_row packed_row(const struct gemm *g, const char *row)
+/* Where unit 0 of a row is among packed inputs, in units; the next is ROW_UNIT further. */
+INLINE size_t first_unit(const struct gemm *g, int row, const int unit)
 {
-    size_t n_groups = g->packed_stride / (GROUP_INPUTS + 8);
-    return (struct packed_row){
-        .bytes = row,
-        .scales = (const float *)(const void *)(row + n_groups * GROUP_INPUTS),
-        .sums = (const int32_t *)(const void *)(row + n_groups * (GROUP_INPUTS + 4)),
-    };
+    size_t n_units = (size_t)(g->leaf_end[g->part->end - g->part->begin - 1] / unit);
+    return (size_t)(row / ROW_UNIT) * n_units * ROW_UNIT + (size_t)(row % ROW_UNIT);
 }
 
 /* LANES bf16 numbers. */
@@ -401,32 +403,41 @@ INLINE vec load_scales(const char *at)
 /* One quad of inputs of vector v in a group, a byte per weight. */
 INLINE vecu weight_quad(const struct gemm *g, const char *group, int v, int quad, const int bits)
 {
-    if (bits == 8)
-        return *(const vecu *)vector_at(g, group, v, (size_t)quad * 64);
+    if (bits == 8) {
+        vecu bytes = *(const vecu *)vector_at(g, group, v, (size_t)quad * 64);
+        return bytes ^ (INT8_OFFSET == 0 ? 0x80808080u : 0u);
+    }
     /* Low halves of the bytes are quads 0 to 3, high halves 4 to 7. */
-    vecu both = *(const vecu *)vector_at(g, group, v, (size_t)(quad % (GROUP_QUADS / 2)) * 64);
-    return (quad < GROUP_QUADS / 2 ? both : both >> 4) & 0x0f0f0f0fu;
+    const int half = INT4_GROUP / 8;
+    vecu both = *(const vecu *)vector_at(g, group, v, (size_t)(quad % half) * 64);
+    return (quad < half ? both : both >> 4) & 0x0f0f0f0fu;
 }
 
-INLINE void leaf_quantised(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
-                           const char *panel, int first, int end, const int rows, const int vectors,
-                           const int bits)
+INLINE void leaf_quantised(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, int row, const char *panel,
+                           int first, int end, const int rows, const int vectors, const int bits)
 {
-    const size_t group_bytes = (size_t)GROUP_INPUTS * 2 * (size_t)bits + 32;
-    struct packed_row in[BLOCK_ROWS];
+    const int inputs = bits == 8 ? INT8_GROUP : INT4_GROUP;
+    const size_t group_bytes = (size_t)inputs * 2 * (size_t)bits + 32;
+    const char *bytes[BLOCK_ROWS];
+    const float *scales[BLOCK_ROWS];
+    const int32_t *sums[BLOCK_ROWS];
     UNROLL
-    for (int r = 0; r < rows; r++)
-        in[r] = packed_row(g, (const char *)x + (size_t)r * g->packed_stride);
-    for (int k = first; k < end; k++) {
+    for (int r = 0; r < rows; r++) {
+        size_t at = first_unit(g, row + r, inputs);
+        bytes[r] = (const char *)g->packed_x + at * (size_t)inputs;
+        scales[r] = g->group_scales + at;
+        sums[r] = g->group_sums + at;
+    }
+    for (int k = first / inputs; k < end / inputs; k++) {
         const char *group = panel + (size_t)k * group_bytes;
         veci sum[BLOCK_ROWS][MAX_VECTORS];
         UNROLL
         for (int r = 0; r < rows; r++)
             UNROLL
             for (int v = 0; v < vectors; v++)
-                sum[r][v] = (veci){ 0 } - in[r].sums[k] * (bits == 8 ? 128 : 8);
+                sum[r][v] = (veci){ 0 } - sums[r][k * ROW_UNIT] * (bits == 8 ? 128 : 8);
         UNROLL
-        for (int q = 0; q < GROUP_QUADS; q++) {
+        for (int q = 0; q < inputs / 4; q++) {
             vecu w[MAX_VECTORS];
             UNROLL
             for (int v = 0; v < vectors; v++)
@@ -434,7 +445,7 @@ INLINE void leaf_quantised(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *
             UNROLL
             for (int r = 0; r < rows; r++) {
                 int32_t quad;
-                memcpy(&quad, in[r].bytes + (size_t)k * GROUP_INPUTS + q * 4, sizeof quad);
+                memcpy(&quad, bytes[r] + k * ROW_UNIT * inputs + q * 4, sizeof quad);
                 UNROLL
                 for (int v = 0; v < vectors; v++)
                     sum[r][v] = dot_bytes(sum[r][v], w[v], quad);
@@ -446,21 +457,21 @@ INLINE void leaf_quantised(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *
                                     + (size_t)(v % PARTS) * LANES * 2);
             UNROLL
             for (int r = 0; r < rows; r++)
-                acc[r][v] += __builtin_convertvector(sum[r][v], vec) * (scale * in[r].scales[k]);
+                acc[r][v] += __builtin_convertvector(sum[r][v], vec) * (scale * scales[r][k * ROW_UNIT]);
         }
     }
 }
 
-INLINE void leaf_int8(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
-                      const char *panel, int first, int end, const int rows, const int vectors)
+INLINE void leaf_int8(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, int row, const char *panel,
+                      int first, int end, const int rows, const int vectors)
 {
-    leaf_quantised(acc, g, x, panel, first, end, rows, vectors, 8);
+    leaf_quantised(acc, g, row, panel, first, end, rows, vectors, 8);
 }
 
-INLINE void leaf_int4(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const float *x,
-                      const char *panel, int first, int end, const int rows, const int vectors)
+INLINE void leaf_int4(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, int row, const char *panel,
+                      int first, int end, const int rows, const int vectors)
 {
-    leaf_quantised(acc, g, x, panel, first, end, rows, vectors, 4);
+    leaf_quantised(acc, g, row, panel, first, end, rows, vectors, 4);
 }
 
 /* Sums of integers and of floats share the registers: half as many panels. */
@@ -487,6 +498,7 @@ static void gemm_int4(const struct gemm *g)
     gemm_quantised(g, leaf_int4);
 }
 
+#ifndef HAS_TILES
 static void pack_bf16(uint16_t *out, const float *x, int n)
 {
     for (int i = 0; i < n; i++)
@@ -494,29 +506,38 @@ static void pack_bf16(uint16_t *out, const float *x, int n)
     if (n % 2 != 0)
         out[n] = 0;
 }
+#endif
 
-static void pack_int8(int8_t *out, float *scale, int32_t *sum, const float *x, int n)
+static void pack_int8(int8_t *out, float *scale, int32_t *sum, const float *x, int n, int group)
 {
-    float padded[GROUP_INPUTS] = { 0 };
-    memcpy(padded, x, (size_t)n * sizeof *x);
-    float largest = 0;
-    for (int i = 0; i < GROUP_INPUTS; i++) {
-        float size = fabsf(padded[i]);
-        largest = size > largest ? size : largest;
+    typedef int8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
+    float padded[MAX_GROUP] = { 0 };
+    if (n < group) {
+        memcpy(padded, x, (size_t)n * sizeof *x);
+        x = padded;
     }
+    vec most = splat(0);
+    for (int i = 0; i < group; i += LANES) {
+        vec size = (vec)((veci)load_vec(x + i) & 0x7fffffff);
+        veci larger = size > most;
+        most = (vec)(((veci)size & larger) | ((veci)most & ~larger));
+    }
+    float largest = 0;
+    for (int i = 0; i < LANES; i++)
+        largest = most[i] > largest ? most[i] : largest;
     float inverse = largest > 0 ? 127 / largest : 0;
-    int32_t total = 0;
-    for (int i = 0; i < GROUP_INPUTS; i++) {
+    veci total = { 0 };
+    for (int i = 0; i < group; i += LANES) {
         /* 1.5 * 2^23 rounds to the nearest whole number. */
-        float rounded = padded[i] * inverse + 12582912.0f;
-        int32_t bits;
-        memcpy(&bits, &rounded, sizeof bits);
-        int32_t value = bits - 0x4b400000;
-        out[i] = (int8_t)value;
+        vec rounded = load_vec(x + i) * inverse + 12582912.0f;
+        veci value = (veci)rounded - 0x4b400000;
+        *(bytes *)(out + i) = __builtin_convertvector(value, bytes);
         total += value;
     }
     *scale = largest / 127;
-    *sum = total;
+    *sum = 0;
+    for (int i = 0; i < LANES; i++)
+        *sum += total[i];
 }
 
 /* ---- attention over rows ---- */
@@ -782,15 +803,19 @@ static void widen_int8(float *out, const int8_t *in, float scale, int n)
         out[i] = (float)in[i] * scale;
 }
 
-#define KERNELS_TABLE(set)                                                     \
-    {                                                                          \
-        .name = set, .gemm_f32 = gemm_f32, .gemm_bf16 = gemm_bf16,             \
-        .gemm_int8 = gemm_int8, .gemm_int4 = gemm_int4,                        \
-        .has_bf16_inputs = HAS_BF16_INPUTS,                                    \
-        .pack_bf16 = pack_bf16, .pack_int8 = pack_int8,                        \
+/* What every set has from here; tiles have the rest of their own. */
+#define KERNELS_COMMON(set)                                                    \
+        .name = set, .gemm_f32 = gemm_f32, .gemm_int4 = gemm_int4,             \
+        .bf16_unit = BF16_UNIT, .int8_offset = INT8_OFFSET, .row_unit = ROW_UNIT, \
+        .pack_int8 = pack_int8,                                                \
         .score = score, .add_values = add_values,                              \
         .softmax_part = softmax_part, .rms_norm = rms_norm,                    \
         .silu_multiply = silu_multiply, .sigmoid_multiply = sigmoid_multiply,  \
         .add = add, .scale_add = scale_add,                                    \
-        .widen_bf16 = widen_bf16, .widen_int8 = widen_int8                     \
+        .widen_bf16 = widen_bf16, .widen_int8 = widen_int8
+
+#define KERNELS_TABLE(set)                                                     \
+    {                                                                          \
+        KERNELS_COMMON(set), .gemm_bf16 = gemm_bf16, .gemm_int8 = gemm_int8,   \
+        .pack_bf16 = pack_bf16                                                 \
     }

@@ -10,6 +10,7 @@ extern const struct kernels kernels_ref;        /* plain, any CPU */
 extern const struct kernels kernels_avx2;
 extern const struct kernels kernels_avx512;
 extern const struct kernels kernels_avx512bf16;     /* and VNNI */
+extern const struct kernels kernels_amx;            /* and tiles of bf16 and int8 */
 #endif
 
 #endif

@@ -3,12 +3,12 @@
 #include <assert.h>
 #include <math.h>
 
-enum { OWN_SCRATCH_ROWS = 16 };
+enum { OWN_SCRATCH_ROWS = TILE_ROWS };
 
 static const struct {
     const char *name;
     double bits;
-} weight_types[] = { { "f32", 32 }, { "bf16", 16 }, { "int8", 8.5 }, { "int4", 4.5 } };
+} weight_types[] = { { "f32", 32 }, { "bf16", 16 }, { "int8", 8.25 }, { "int4", 4.5 } };
 
 const char *weight_type_name(enum weight_type type)
 {
@@ -31,31 +31,49 @@ int linear_leaf_column(int64_t n, int n_leaves, int leaf)
     return n % n_leaves == 0 || leaf == n_leaves ? (int)column : (int)(column & ~(int64_t)1);
 }
 
+int linear_group(enum weight_type type)
+{
+    return type == WEIGHT_INT8 ? INT8_GROUP : INT4_GROUP;
+}
+
 static void set_leaves(struct linear *linear, const struct linear_spec *spec)
 {
     if (spec->n_leaves == 0) {
         reduce_part_init(&linear->part, 1, 0, 1);
-        linear->leaf_end[0] = linear->n_inputs;
+        linear->leaf_inputs_end[0] = linear->n_inputs;
         return;
     }
     reduce_part_init(&linear->part, spec->n_leaves, spec->leaf_begin, spec->leaf_end);
     int first = linear_leaf_column(spec->total_inputs, spec->n_leaves, spec->leaf_begin);
     for (int leaf = spec->leaf_begin; leaf < spec->leaf_end; leaf++)
-        linear->leaf_end[leaf - spec->leaf_begin] =
+        linear->leaf_inputs_end[leaf - spec->leaf_begin] =
             linear_leaf_column(spec->total_inputs, spec->n_leaves, leaf + 1) - first;
+}
+
+/* A leaf is filled up to a multiple of this. */
+static int leaf_unit(const struct linear *linear, const struct kernels *kernels)
+{
+    if (linear->type == WEIGHT_BF16 && kernels != NULL && kernels->bf16_unit > 0)
+        return kernels->bf16_unit;
+    return linear->type <= WEIGHT_BF16 ? 1 : linear_group(linear->type);
+}
+
+static void fill_leaves(struct linear *linear, int unit)
+{
+    int first = 0, end = 0;
+    for (int leaf = 0; leaf < linear->part.end - linear->part.begin; leaf++) {
+        int n = linear->leaf_inputs_end[leaf] - first;
+        first = linear->leaf_inputs_end[leaf];
+        end += (n + unit - 1) / unit * unit;
+        linear->leaf_end[leaf] = end;
+    }
+    linear->n_padded = end;
 }
 
 /* BitLinear's scale of a weight tensor: its mean magnitude, but not zero. */
 static double ternary_scale(double mean)
 {
     return mean > 1e-5 ? mean : 1e-5;
-}
-
-/* How many inputs the group that starts at `input` has in this leaf. */
-int linear_group_inputs(const struct linear *linear, int leaf, int input)
-{
-    int left = linear->leaf_inputs_end[leaf] - input;
-    return left < GROUP_INPUTS ? left : GROUP_INPUTS;
 }
 
 float linear_make_ternary(float *row, int n, double mean)
@@ -93,12 +111,31 @@ static enum status pack_bias(struct linear *linear, const struct linear_spec *sp
 enum status linear_scratch_create(struct linear_scratch *scratch, int max_rows, int max_inputs,
                                   struct arena *arena, struct error *err)
 {
-    size_t bf16_row = ((size_t)max_inputs + 2) * 2;
-    /* Leaves may each end in a group that is not full. */
-    size_t groups = (size_t)max_inputs / GROUP_INPUTS + REDUCE_MAX_LEAVES + 1;
-    size_t int8_row = packed_int8_bytes((int)groups);
-    scratch->capacity = (size_t)max_rows * (bf16_row > int8_row ? bf16_row : int8_row);
+    /* Each leaf may be filled up. */
+    size_t bf16_row = ((size_t)max_inputs + REDUCE_MAX_LEAVES * TILE_INPUTS) * 2;
+    size_t int8_row = (size_t)max_inputs + REDUCE_MAX_LEAVES * MAX_GROUP;
+    size_t rows = ((size_t)max_rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+    scratch->capacity = rows * (bf16_row > int8_row ? bf16_row : int8_row);
+    scratch->n_groups = rows * (int8_row / INT4_GROUP);
+    TRY(ARENA_ARRAY(arena, scratch->n_groups, &scratch->scales, err));
+    TRY(ARENA_ARRAY(arena, scratch->n_groups, &scratch->sums, err));
     return ARENA_ARRAY(arena, scratch->capacity, &scratch->bytes, err);
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows whose packed inputs the scratch holds at once. */
+static int rows_at_once(const struct linear *linear, const struct linear_scratch *scratch, int row_unit)
+{
+    size_t rows = scratch->capacity / linear->packed_row_bytes;
+    if (linear->type >= WEIGHT_INT8) {
+        size_t by_groups = scratch->n_groups / (size_t)(linear->n_padded / linear_group(linear->type));
+        rows = rows < by_groups ? rows : by_groups;
+    }
+    return (int)(rows / (size_t)row_unit) * row_unit;
 }
 
 /* Do this type and these kernels want packed inputs, and where? */
@@ -107,16 +144,17 @@ static enum status choose_scratch(struct linear *linear, const struct linear_spe
 {
     if (linear->type == WEIGHT_F32)
         return STATUS_OK;
+    int row_unit = spec->kernels != NULL ? spec->kernels->row_unit : 1;
     if (linear->type == WEIGHT_BF16) {
         /* BitLinear's whole numbers up to 128 are exact in bf16 as well. */
-        if (spec->kernels == NULL || !spec->kernels->has_bf16_inputs)
+        if (spec->kernels == NULL || spec->kernels->bf16_unit == 0)
             return STATUS_OK;
-        linear->packed_stride = ((size_t)linear->n_inputs + 1) / 2 * 4;
+        linear->packed_row_bytes = ((size_t)linear->n_padded + 1) / 2 * 4;
     } else {
-        linear->packed_stride = packed_int8_bytes(linear->n_groups);
+        linear->packed_row_bytes = (size_t)linear->n_padded;
     }
     linear->scratch = spec->scratch;
-    if (linear->scratch != NULL && linear->scratch->capacity >= linear->packed_stride)
+    if (linear->scratch != NULL && rows_at_once(linear, linear->scratch, row_unit) > 0)
         return STATUS_OK;
     TRY(ARENA_ARRAY(arena, 1, &linear->scratch, err));
     return linear_scratch_create(linear->scratch, OWN_SCRATCH_ROWS, linear->n_inputs, arena, err);
@@ -140,8 +178,9 @@ enum status linear_create(struct linear *linear, const struct linear_spec *spec,
         linear->type = WEIGHT_BF16;
     /* bf16 pairs may not straddle leaves; odd leaves occur in toy shapes only. */
     for (int i = 0; linear->type == WEIGHT_BF16 && i + 1 < linear->part.end - linear->part.begin; i++)
-        if (linear->leaf_end[i] % 2 != 0)
+        if (linear->leaf_inputs_end[i] % 2 != 0)
             linear->type = WEIGHT_F32;
+    fill_leaves(linear, leaf_unit(linear, spec->kernels));
     if (linear->n_outputs == 0 || linear->n_inputs == 0)
         return STATUS_OK;
     TRY(linear_pack(linear, spec, arena, err));
@@ -149,38 +188,51 @@ enum status linear_create(struct linear *linear, const struct linear_spec *spec,
     return pack_bias(linear, spec, arena, err);
 }
 
-/* One row of inputs as the kernel wants it. */
-static void pack_row(const struct linear *linear, const struct kernels *kernels, const float *x, char *out)
+/* Where unit 0 of a row goes among the units of all rows; the next is row_unit further. */
+static size_t first_unit(const struct linear *linear, const struct kernels *kernels, int unit, int row)
 {
-    if (linear->type == WEIGHT_BF16) {
-        kernels->pack_bf16((uint16_t *)(void *)out, x, linear->n_inputs);
-        return;
-    }
-    size_t n_groups = (size_t)linear->n_groups;
-    float *scales = (float *)(void *)(out + n_groups * GROUP_INPUTS);
-    int32_t *sums = (int32_t *)(void *)(out + n_groups * (GROUP_INPUTS + 4));
-    int group = 0, input = 0;
+    size_t together = (size_t)kernels->row_unit, n_units = (size_t)(linear->n_padded / unit);
+    return (size_t)row / together * n_units * together + (size_t)row % together;
+}
+
+/* n inputs of a leaf as groups, the first of them at place `at` of the scratch. */
+static void pack_groups(const struct linear *linear, const struct kernels *kernels, const float *x, int n, size_t at)
+{
+    const struct linear_scratch *s = linear->scratch;
+    int inputs = linear_group(linear->type);
+    for (int i = 0; i < n; i += inputs, at += (size_t)kernels->row_unit)
+        kernels->pack_int8((int8_t *)s->bytes + at * (size_t)inputs, &s->scales[at], &s->sums[at], x + i,
+                           least(n - i, inputs), inputs);
+}
+
+/* Row `row` of inputs as the kernel wants it. */
+static void pack_row(const struct linear *linear, const struct kernels *kernels, const float *x, int row)
+{
+    int unit = leaf_unit(linear, kernels), first = 0, padded = 0;
+    size_t row_at = first_unit(linear, kernels, unit, row);
     for (int leaf = 0; leaf < linear->part.end - linear->part.begin; leaf++) {
-        for (; group < linear->leaf_end[leaf]; group++) {
-            int n = linear_group_inputs(linear, leaf, input);
-            kernels->pack_int8((int8_t *)out + (size_t)group * GROUP_INPUTS, &scales[group], &sums[group],
-                               x + input, n);
-            input += n;
-        }
+        int n = linear->leaf_inputs_end[leaf] - first;
+        size_t at = row_at + (size_t)(padded / unit) * (size_t)kernels->row_unit;
+        if (linear->type == WEIGHT_BF16)
+            kernels->pack_bf16((uint16_t *)(void *)linear->scratch->bytes + at * (size_t)unit, x + first, n);
+        else
+            pack_groups(linear, kernels, x + first, n, at);
+        first += n;
+        padded = linear->leaf_end[leaf];
     }
 }
 
 /* As many rows as the scratch holds. */
 static void apply_packed(const struct linear *linear, const struct kernels *kernels, struct gemm *g)
 {
-    int at_once = (int)(linear->scratch->capacity / linear->packed_stride);
+    int at_once = rows_at_once(linear, linear->scratch, kernels->row_unit);
     g->packed_x = linear->scratch->bytes;
-    g->packed_stride = linear->packed_stride;
+    g->group_scales = linear->scratch->scales;
+    g->group_sums = linear->scratch->sums;
     for (int first = 0, total = g->n_rows; first < total; first += g->n_rows) {
-        g->n_rows = total - first < at_once ? total - first : at_once;
+        g->n_rows = least(total - first, at_once);
         for (int r = 0; r < g->n_rows; r++)
-            pack_row(linear, kernels, g->x + (size_t)r * g->x_stride,
-                     linear->scratch->bytes + (size_t)r * linear->packed_stride);
+            pack_row(linear, kernels, g->x + (size_t)r * g->x_stride, r);
         if (linear->type == WEIGHT_BF16)
             kernels->gemm_bf16(g);
         else if (linear->type == WEIGHT_INT8)

@@ -5,13 +5,16 @@
  *
  *   f32    panel [input][16 outputs]
  *   bf16   panel [input / 2][16 outputs][2 inputs]   (the pairs of vdpbf16ps)
- *   int8   panel [group] of { [8 quads][16 outputs][4 inputs] bytes, [16] bf16 scales }
- *   int4   the same with half bytes: the low halves of [4][16][4] bytes are quads
- *          0 to 3, the high halves 4 to 7
+ *   int8   panel [group] of { [16 quads][16 outputs][4 inputs] bytes, [16] bf16 scales }
+ *   int4   panel [group] of { [4][16][4] bytes, [16] bf16 scales }: the low halves of
+ *          the bytes are quads 0 to 3, the high halves 4 to 7
  *
- * int8 and int4 have one scale for 32 inputs of an output (8.5 and 4.5 bits a
- * weight); groups begin anew at every leaf.  Inputs are rounded to int8 by groups
- * too, so the products are exact integers.
+ * A bf16 panel is a run of tiles as they stand, 16 pairs of inputs each, and an int8
+ * group is one tile.  Panels are filled up with zeros at leaves (kernels.h).
+ *
+ * int8 has one scale for 64 inputs of an output, int4 for 32 (8.25 and 4.5 bits a
+ * weight).  Inputs are rounded to int8 by groups too, so the products are exact
+ * integers.
  *
  * Rows of W come from several matrices (gate and up, or one head's rows out of
  * a larger matrix), columns from a run of segments: a row-parallel layer holds
@@ -37,8 +40,11 @@ enum weight_type { WEIGHT_F32, WEIGHT_BF16, WEIGHT_INT8, WEIGHT_INT4 };
 /* Rows of inputs as the kernel wants them, while it runs.  One of a rank serves
  * all its layers; a call with more rows than fit is done in parts. */
 struct linear_scratch {
-    char *bytes;
+    char *bytes;                    /* of max_rows packed rows, to a multiple of 16 */
     size_t capacity;
+    float *scales;                  /* of groups, see struct gemm */
+    int32_t *sums;
+    size_t n_groups;                /* there is room for */
 };
 
 struct linear {
@@ -48,12 +54,12 @@ struct linear {
     size_t panel_bytes;
     const float *bias;              /* [n_outputs] or NULL; not for several nodes */
     struct reduce_part part;
-    int leaf_end[REDUCE_MAX_LEAVES];
+    int leaf_end[REDUCE_MAX_LEAVES];            /* filled up as the panels are */
+    int leaf_inputs_end[REDUCE_MAX_LEAVES];     /* in inputs that exist */
     float out_scale;                /* BitLinear: 1 / s of the weight; else 1 */
     struct linear_scratch *scratch; /* NULL: the kernel takes the inputs as they are */
-    size_t packed_stride;           /* bytes of a packed row */
-    int n_groups;                   /* int8, int4; leaf_end then counts groups */
-    int leaf_inputs_end[REDUCE_MAX_LEAVES];     /* and this inputs */
+    size_t packed_row_bytes;
+    int n_padded;                   /* the last leaf_end */
 };
 
 struct linear_spec {
@@ -86,12 +92,13 @@ size_t linear_bytes(const struct linear *linear);       /* of the packed panels 
 MUST_CHECK enum status linear_scratch_create(struct linear_scratch *scratch, int max_rows, int max_inputs,
                                              struct arena *arena, struct error *err);
 
-/* Pack spec's rows into linear->panels (linear_pack.c; called by linear_create). */
+/* Pack spec's rows into linear->panels, whose leaf_end says how they are filled up
+ * (linear_pack.c; called by linear_create).  NO_MEMORY. */
 MUST_CHECK enum status linear_pack(struct linear *linear, const struct linear_spec *spec, struct arena *arena,
                                    struct error *err);
 
-/* Inputs of the group that starts at `input`: 32, or what is left of the leaf. */
-int linear_group_inputs(const struct linear *linear, int leaf, int input);
+/* Inputs of a group of the quantised type. */
+int linear_group(enum weight_type type);
 
 const char *weight_type_name(enum weight_type type);
 double weight_type_bits(enum weight_type type);     /* a weight takes, scales included */

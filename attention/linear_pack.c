@@ -7,6 +7,7 @@
 struct panel {
     const struct linear *linear;
     const float *rows;              /* [PANEL_WIDTH][n_inputs] */
+    int int8_offset;                /* of the kernels */
     char *out;
 };
 
@@ -25,12 +26,18 @@ static void pack_f32(const struct panel *p)
 
 static void pack_bf16(const struct panel *p)
 {
+    const struct linear *l = p->linear;
     uint16_t *out = (uint16_t *)(void *)p->out;
-    for (int k = 0; k < p->linear->n_inputs; k += 2)
-        for (int o = 0; o < PANEL_WIDTH; o++) {
-            *out++ = f32_to_bf16(weight(p, o, k));
-            *out++ = k + 1 < p->linear->n_inputs ? f32_to_bf16(weight(p, o, k + 1)) : 0;
-        }
+    int first = 0, padded = 0;
+    for (int leaf = 0; leaf < l->part.end - l->part.begin; leaf++) {
+        int n = l->leaf_inputs_end[leaf] - first, n_padded = l->leaf_end[leaf] - padded;
+        for (int k = 0; k < n_padded; k += 2)
+            for (int o = 0; o < PANEL_WIDTH; o++)
+                for (int i = k; i < k + 2; i++)
+                    *out++ = i < n ? f32_to_bf16(weight(p, o, first + i)) : 0;
+        first += n;
+        padded += n_padded;
+    }
 }
 
 /* The scale of n weights of an output: the value of one step.  int4 spends its
@@ -44,32 +51,35 @@ static uint16_t choose_scale(const struct panel *p, int output, int first, int n
     return f32_to_bf16(bits == 8 ? fabsf(largest) / 127 : largest / -8);
 }
 
-static uint8_t quantise(float w, float scale, int bits)
+/* A step as stored, for the kernel that reads it. */
+static uint8_t quantise(float w, float scale, int bits, int offset)
 {
     int low = bits == 8 ? -127 : -8, high = bits == 8 ? 127 : 7;
     long q = scale != 0 ? lrintf(w / scale) : 0;
     q = q < low ? low : q > high ? high : q;
-    return (uint8_t)(q + (bits == 8 ? 128 : 8));
+    return (uint8_t)(q + offset);
 }
 
 /* Inputs [first, first + n) of all outputs into one group. */
 static void pack_group(const struct panel *p, int first, int n, int bits, char *group)
 {
     uint8_t *bytes = (uint8_t *)group;
-    size_t scales = (size_t)GROUP_INPUTS * 2 * (size_t)bits;
+    int inputs = linear_group(p->linear->type), half = inputs / 8;
+    int offset = bits == 8 ? p->int8_offset : 8;
+    size_t scales = (size_t)inputs * 2 * (size_t)bits;
     for (int o = 0; o < PANEL_WIDTH; o++) {
         uint16_t stored = choose_scale(p, o, first, n, bits);
         float scale = bf16_to_f32(stored);
         memcpy(group + scales + (size_t)o * 2, &stored, sizeof stored);
-        for (int i = 0; i < GROUP_INPUTS; i++) {
-            uint8_t q = quantise(i < n ? weight(p, o, first + i) : 0, scale, bits);
-            size_t quad = (size_t)i / 4, byte = (size_t)o * 4 + (size_t)i % 4;
+        for (int i = 0; i < inputs; i++) {
+            uint8_t q = quantise(i < n ? weight(p, o, first + i) : 0, scale, bits, offset);
+            int quad = i / 4, byte = o * 4 + i % 4;
             if (bits == 8)
                 bytes[quad * 64 + byte] = q;
-            else if (quad < GROUP_QUADS / 2)
+            else if (quad < half)
                 bytes[quad * 64 + byte] |= q;
             else
-                bytes[(quad - GROUP_QUADS / 2) * 64 + byte] |= (uint8_t)(q << 4);
+                bytes[(quad - half) * 64 + byte] |= (uint8_t)(q << 4);
         }
     }
 }
@@ -77,42 +87,27 @@ static void pack_group(const struct panel *p, int first, int n, int bits, char *
 static void pack_groups(const struct panel *p, int bits)
 {
     const struct linear *l = p->linear;
-    size_t group_bytes = (size_t)GROUP_INPUTS * 2 * (size_t)bits + 32;
-    int group = 0, input = 0;
-    for (int leaf = 0; leaf < l->part.end - l->part.begin; leaf++)
-        for (; group < l->leaf_end[leaf]; group++) {
-            int n = linear_group_inputs(l, leaf, input);
-            pack_group(p, input, n, bits, p->out + (size_t)group * group_bytes);
-            input += n;
-        }
-}
-
-/* Leaves in groups instead of inputs. */
-static void count_groups(struct linear *l)
-{
-    int input = 0;
+    int inputs = linear_group(l->type), first = 0, padded = 0;
+    size_t group_bytes = (size_t)inputs * 2 * (size_t)bits + 32;
     for (int leaf = 0; leaf < l->part.end - l->part.begin; leaf++) {
-        int end = l->leaf_end[leaf];
-        l->leaf_inputs_end[leaf] = end;
-        l->n_groups += (end - input + GROUP_INPUTS - 1) / GROUP_INPUTS;
-        l->leaf_end[leaf] = l->n_groups;
-        input = end;
+        for (; padded < l->leaf_end[leaf]; padded += inputs) {
+            int left = l->leaf_inputs_end[leaf] - first, n = left < inputs ? left : inputs;
+            pack_group(p, first, n, bits, p->out + (size_t)(padded / inputs) * group_bytes);
+            first += n;
+        }
     }
 }
 
-static size_t panel_bytes(struct linear *l)
+static size_t panel_bytes(const struct linear *l)
 {
+    size_t n = (size_t)l->n_padded;
     switch (l->type) {
-    case WEIGHT_F32:
-        return (size_t)l->n_inputs * PANEL_WIDTH * 4;
-    case WEIGHT_BF16:
-        return ((size_t)l->n_inputs + 1) / 2 * PANEL_WIDTH * 4;
-    case WEIGHT_INT8:
-    case WEIGHT_INT4:
-        break;
+    case WEIGHT_F32:  return n * PANEL_WIDTH * 4;
+    case WEIGHT_BF16: return (n + 1) / 2 * PANEL_WIDTH * 4;
+    case WEIGHT_INT8: return n / INT8_GROUP * (INT8_GROUP * 16 + 32);
+    case WEIGHT_INT4: return n / INT4_GROUP * (INT4_GROUP * 8 + 32);
     }
-    count_groups(l);
-    return (size_t)l->n_groups * ((size_t)GROUP_INPUTS * (l->type == WEIGHT_INT8 ? 16 : 8) + 32);
+    return 0;
 }
 
 static void pack_panel(const struct panel *p)
@@ -145,6 +140,7 @@ enum status linear_pack(struct linear *l, const struct linear_spec *spec, struct
     int n_panels = (l->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
     l->panel_bytes = panel_bytes(l);
     TRY(arena_take(arena, (size_t)n_panels, l->panel_bytes, &l->panels, err));
+    int offset = spec->kernels != NULL ? spec->kernels->int8_offset : 128;
     struct arena scratch;
     arena_init(&scratch);
     float *rows;
@@ -152,7 +148,7 @@ enum status linear_pack(struct linear *l, const struct linear_spec *spec, struct
     for (int i = 0; s == STATUS_OK && i < n_panels; i++) {
         for (int o = 0; o < PANEL_WIDTH; o++)
             read_row(spec, (int64_t)i * PANEL_WIDTH + o, l->n_inputs, rows + (size_t)o * (size_t)l->n_inputs);
-        struct panel panel = { l, rows, (char *)l->panels + (size_t)i * l->panel_bytes };
+        struct panel panel = { l, rows, offset, (char *)l->panels + (size_t)i * l->panel_bytes };
         pack_panel(&panel);
     }
     arena_clear(&scratch);

@@ -89,8 +89,8 @@ static void run_pack_int8(struct rows *r)
 {
     float scale;
     int32_t sum;
-    for (int i = 0; i < VECTOR; i += GROUP_INPUTS)
-        r->k->pack_int8(r->bytes + i, &scale, &sum, r->b + i, GROUP_INPUTS);
+    for (int i = 0; i < VECTOR; i += INT8_GROUP)
+        r->k->pack_int8(r->bytes + i, &scale, &sum, r->b + i, INT8_GROUP, INT8_GROUP);
     r->sink += scale;
 }
 

@@ -2,6 +2,7 @@
 #include "attention/attend.h"
 #include "cache/latent_store.h"
 
+#include "base/element.h"
 #include "base/rng.h"
 
 #include <math.h>
@@ -13,25 +14,29 @@
 
 #include <cmocka.h>
 
-enum { BLOCK = 16, LATENT = 40, ROPE = 8, WIDTH = LATENT + ROPE, HEADS = 5, MAX_LENGTH = 2600 };
+enum { LATENT = 40, ROPE = 8, WIDTH = LATENT + ROPE, HEADS = 5, MAX_LENGTH = 2600 };
+
+static const char *const tables[] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
 
 struct fixture {
+    const struct kernels *kernels;
     struct latent_store store;
-    int32_t blocks[(MAX_LENGTH + BLOCK - 1) / BLOCK];
+    int32_t blocks[MAX_LENGTH];
     struct rng rng;
     struct attend_group group;      /* MLA: key = latent and rope key, value = latent */
 };
 
-static void open_fixture(struct fixture *f, enum cache_type type)
+static void open_fixture(struct fixture *f, enum cache_type type, int block_size, const struct kernels *kernels)
 {
+    f->kernels = kernels;
     rng_seed(&f->rng, 11);
     struct cache_shape shape = { .n_segments = 2, .segment_width = { LATENT, ROPE } };
     struct cache_layout layout;
-    cache_layout_init(&layout, type, BLOCK, &shape);
-    int n = (MAX_LENGTH + BLOCK - 1) / BLOCK;
+    cache_layout_init(&layout, type, block_size, &shape);
+    int n = (MAX_LENGTH + block_size - 1) / block_size;
     assert_int_equal(latent_store_create(&f->store, &layout, 1, n, NULL), STATUS_OK);
     for (int i = 0; i < n; i++)
-        f->blocks[i] = (i * 37 + 5) % n;
+        f->blocks[i] = (i * 37 + 5) % n;      /* n is no multiple of 37 */
     struct cache_view view = latent_store_view(&f->store, 0, f->blocks);
     for (int p = 0; p < MAX_LENGTH; p++) {
         float row[WIDTH];
@@ -96,7 +101,7 @@ static void plain_attention(const struct fixture *f, const float *query, int lim
 static void run(const struct fixture *f, const float *queries, int first, int n, int causal, float *sums)
 {
     struct attend_job job = {
-        .kernels = kernels_select(NULL), .groups = &f->group, .n_groups = 1, .n_rows = n,
+        .kernels = f->kernels, .groups = &f->group, .n_groups = 1, .n_rows = n,
         .queries = (float *)queries, .sums = sums, .scale = 0.3f,
     };
     job.scratch = aligned_alloc(64, (attend_scratch_floats(&f->group, 1) * 4 + 63) / 64 * 64);
@@ -107,76 +112,114 @@ static void run(const struct fixture *f, const float *queries, int first, int n,
     free(job.scratch);
 }
 
+/* bf16 numbers: rounding them again loses nothing. */
 static float *random_queries(struct fixture *f, int n)
 {
     float *q = malloc((size_t)n * HEADS * WIDTH * sizeof *q);
     for (int i = 0; i < n * HEADS * WIDTH; i++)
-        q[i] = (float)(rng_uniform(&f->rng) * 4 - 2);
+        q[i] = bf16_to_f32(f32_to_bf16((float)(rng_uniform(&f->rng) * 4 - 2)));
     return q;
 }
 
-static void is_plain_attention(enum cache_type type)
+/* Tiles round the weights, and rows of int8, to bf16. */
+static double allowed(const struct fixture *f)
+{
+    int is_rounded = f->kernels->score_bf16 != NULL && f->store.layout.type != CACHE_F32;
+    return is_rounded ? f->store.layout.type == CACHE_INT8 ? 1e-2 : 4e-3 : 3e-6;
+}
+
+static void check_plain(struct fixture *f, int first, int n)
+{
+    float *q = random_queries(f, n), *sums = malloc((size_t)n * HEADS * LATENT * sizeof *sums);
+    for (int causal = 0; causal < 2; causal++) {
+        run(f, q, first, n, causal, sums);
+        for (int r = 0; r < n * HEADS; r++) {
+            double want[LATENT];
+            plain_attention(f, q + r * WIDTH, causal ? first + r / HEADS + 1 : first + n, 0.3, want);
+            for (int d = 0; d < LATENT; d++)
+                if (!(fabs((double)sums[r * LATENT + d] - want[d]) <= allowed(f)))
+                    fail_msg("%s, start %d row %d column %d: got %g, want %g", f->kernels->name, first, r, d,
+                             (double)sums[r * LATENT + d], want[d]);
+        }
+    }
+    free(q);
+    free(sums);
+}
+
+/* Call test(fixture) for every table of this processor, cache type and kind of block. */
+static void for_each_cache(void (*test)(struct fixture *f))
+{
+    static const int block_sizes[] = { 16, 24, 256 };
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        const struct kernels *k = kernels_select(tables[t]);
+        for (int type = CACHE_F32; k != NULL && type <= (int)CACHE_INT8; type++)
+            for (size_t b = 0; b < sizeof block_sizes / sizeof block_sizes[0]; b++) {
+                struct fixture f;
+                open_fixture(&f, (enum cache_type)type, block_sizes[b], k);
+                test(&f);
+                latent_store_destroy(&f.store);
+            }
+    }
+}
+
+static void check_starts(struct fixture *f)
 {
     static const int starts[] = { 0, 1, 15, 16, 17, 240, 255, 256, 257, 511, 512, 700, 2047, 2048, 2560 };
-    struct fixture f;
-    open_fixture(&f, type);
-    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
-        int n = 7;
-        float *q = random_queries(&f, n), *sums = malloc((size_t)n * HEADS * LATENT * sizeof *sums);
-        for (int causal = 0; causal < 2; causal++) {
-            run(&f, q, starts[i], n, causal, sums);
-            for (int r = 0; r < n * HEADS; r++) {
-                double want[LATENT];
-                plain_attention(&f, q + r * WIDTH, causal ? starts[i] + r / HEADS + 1 : starts[i] + n, 0.3, want);
-                for (int d = 0; d < LATENT; d++)
-                    if (fabs((double)sums[r * LATENT + d] - want[d]) > 3e-6)
-                        fail_msg("start %d row %d column %d: got %g, want %g", starts[i], r, d,
-                                 (double)sums[r * LATENT + d], want[d]);
-            }
-        }
-        free(q);
-        free(sums);
-    }
-    latent_store_destroy(&f.store);
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+        check_plain(f, starts[i], starts[i] < 1000 ? 7 : 2);
 }
 
-static void f32_cache_gives_plain_attention(void **state)
+static void every_cache_gives_plain_attention_of_its_rows(void **state)
 {
     (void)state;
-    is_plain_attention(CACHE_F32);
+    for_each_cache(check_starts);
 }
 
-static void bf16_cache_gives_plain_attention_of_its_rows(void **state)
+static void check_rows_beside(struct fixture *f)
 {
-    (void)state;
-    is_plain_attention(CACHE_BF16);
-}
-
-static void int8_cache_gives_plain_attention_of_its_rows(void **state)
-{
-    (void)state;
-    is_plain_attention(CACHE_INT8);
-}
-
-static void a_row_does_not_depend_on_the_rows_beside_it(void **state)
-{
-    (void)state;
-    struct fixture f;
-    open_fixture(&f, CACHE_F32);
     enum { N = 300 };
-    float *q = random_queries(&f, N), *together = malloc(N * HEADS * LATENT * 4);
+    float *q = random_queries(f, N), *together = malloc(N * HEADS * LATENT * 4);
     float *alone = malloc(N * HEADS * LATENT * 4);
-    run(&f, q, 0, N, 1, together);
+    run(f, q, 0, N, 1, together);
     for (int first = 0, n; first < N; first += n) {
-        n = 1 + (int)rng_below(&f.rng, 40);
+        n = 1 + (int)rng_below(&f->rng, 40);
         n = n < N - first ? n : N - first;
-        run(&f, q + first * HEADS * WIDTH, first, n, 1, alone + first * HEADS * LATENT);
+        run(f, q + first * HEADS * WIDTH, first, n, 1, alone + first * HEADS * LATENT);
     }
     assert_memory_equal(together, alone, N * HEADS * LATENT * 4);
     free(q);
     free(together);
     free(alone);
-    latent_store_destroy(&f.store);
+}
+
+static void a_row_does_not_depend_on_the_rows_beside_it(void **state)
+{
+    (void)state;
+    for_each_cache(check_rows_beside);
+}
+
+/* Slots past the end may hold what another sequence left, numbers or not. */
+static void check_past_the_end(struct fixture *f)
+{
+    enum { END = 530, N = 3 };
+    float *q = random_queries(f, N), before[N * HEADS * LATENT], after[N * HEADS * LATENT];
+    run(f, q, END - N, N, 1, before);
+    struct cache_view view = latent_store_view(&f->store, 0, f->blocks);
+    const struct cache_layout *layout = &f->store.layout;
+    for (int p = END; p % layout->block_size != 0; p++) {
+        memset(cache_view_row(&view, p), 0xff, layout->row_bytes);      /* not a number in every type */
+        if (layout->type == CACHE_INT8)
+            memset(cache_view_row(&view, p), 0x7f, layout->scales_offset);
+    }
+    run(f, q, END - N, N, 1, after);
+    assert_memory_equal(before, after, sizeof before);
+    free(q);
+}
+
+static void slots_past_the_end_do_not_matter(void **state)
+{
+    (void)state;
+    for_each_cache(check_past_the_end);
 }
 
 /* Nodes of every rank over its own chunks, merged, are the bits of one rank. */
@@ -191,7 +234,7 @@ static void check_ranks(struct fixture *f, int n_ranks, const float *q, int firs
         attend_rank_lanes(n_ranks, r, &parts[r]);
         nodes[r] = malloc((size_t)HEADS * (size_t)parts[r].n_nodes * (LATENT + 2) * 4);
         struct attend_job job = {
-            .kernels = kernels_select(NULL), .groups = &f->group, .n_groups = 1, .n_rows = 1, .queries = (float *)q,
+            .kernels = f->kernels, .groups = &f->group, .n_groups = 1, .n_rows = 1, .queries = (float *)q,
             .lanes = &parts[r], .nodes = nodes[r], .scale = 0.3f, .scratch = scratch,
         };
         attend_span(&job, &span, &view);
@@ -212,20 +255,22 @@ static void check_ranks(struct fixture *f, int n_ranks, const float *q, int firs
     free(scratch);
 }
 
+static void check_chunks(struct fixture *f)
+{
+    static const int lengths[] = { 1, 100, 256, 257, 600, 1025, 2047, 2049, 2600 };
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        float *q = random_queries(f, 1), whole[HEADS * LATENT];
+        run(f, q, lengths[i] - 1, 1, 1, whole);
+        for (int n_ranks = 1; n_ranks <= ATTEND_LANES; n_ranks++)
+            check_ranks(f, n_ranks, q, lengths[i] - 1, whole);
+        free(q);
+    }
+}
+
 static void chunks_on_any_number_of_ranks_give_the_same_bits(void **state)
 {
     (void)state;
-    struct fixture f;
-    open_fixture(&f, CACHE_F32);
-    static const int lengths[] = { 1, 100, 256, 257, 600, 1025, 2047, 2049, 2600 };
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-        float *q = random_queries(&f, 1), whole[HEADS * LATENT];
-        run(&f, q, lengths[i] - 1, 1, 1, whole);
-        for (int n_ranks = 1; n_ranks <= ATTEND_LANES; n_ranks++)
-            check_ranks(&f, n_ranks, q, lengths[i] - 1, whole);
-        free(q);
-    }
-    latent_store_destroy(&f.store);
+    for_each_cache(check_chunks);
 }
 
 static void a_rank_holds_every_nth_chunk(void **state)
@@ -243,10 +288,9 @@ static void a_rank_holds_every_nth_chunk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(f32_cache_gives_plain_attention),
-        cmocka_unit_test(bf16_cache_gives_plain_attention_of_its_rows),
-        cmocka_unit_test(int8_cache_gives_plain_attention_of_its_rows),
+        cmocka_unit_test(every_cache_gives_plain_attention_of_its_rows),
         cmocka_unit_test(a_row_does_not_depend_on_the_rows_beside_it),
+        cmocka_unit_test(slots_past_the_end_do_not_matter),
         cmocka_unit_test(chunks_on_any_number_of_ranks_give_the_same_bits),
         cmocka_unit_test(a_rank_holds_every_nth_chunk),
     };

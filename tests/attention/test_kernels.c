@@ -15,7 +15,7 @@
 
 enum { MAX = 96 };
 
-static const char *const names[] = { "ref", "avx2", "avx512", "avx512bf16" };
+static const char *const names[] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
 
 static float random_float(struct rng *rng)
 {
@@ -66,34 +66,53 @@ struct problem {
 };
 
 /* Leaf boundaries: even inputs, as bf16 pairs need. */
-static int leaf_end(const struct shape *s, int leaf)
+static int leaf_inputs(const struct shape *s, int leaf)
 {
     int at = s->inputs * (leaf + 1) / (s->end - s->begin);
     return leaf + 1 == s->end - s->begin ? s->inputs : at & ~1;
 }
 
-/* Tables that multiply bf16 pairs get their inputs packed; the inputs are bf16
- * numbers here, so nothing is lost. */
-static void pack_inputs(struct problem *p, const struct kernels *k)
+/* Rows [first, first + n) packed leaf by leaf, as tables that multiply bf16 want it;
+ * the inputs are bf16 numbers here, so nothing is lost. */
+static char *pack_inputs(const struct problem *p, const struct kernels *k, int first, int n)
 {
-    p->gemm.packed_stride = ((size_t)p->shape.inputs + 1) / 2 * 4;
-    p->packed = malloc(p->gemm.packed_stride * (size_t)p->shape.rows + 1);
-    for (int r = 0; r < p->shape.rows; r++)
-        k->pack_bf16((uint16_t *)(void *)(p->packed + (size_t)r * p->gemm.packed_stride),
-                     p->x + (size_t)r * p->x_stride, p->shape.inputs);
-    p->gemm.packed_x = p->packed;
+    const struct shape *s = &p->shape;
+    int n_leaves = s->end - s->begin, unit = k->bf16_unit, together = k->row_unit;
+    int n_units = p->leaf_end[n_leaves - 1] / unit;
+    uint16_t *out = calloc((size_t)((n + together) * n_units * unit + 1), sizeof *out);
+    for (int r = 0; r < n; r++)
+        for (int l = 0, from = 0; l < n_leaves; from = leaf_inputs(s, l++)) {
+            int at = (l > 0 ? p->leaf_end[l - 1] : 0) / unit;
+            k->pack_bf16(out + ((r / together * n_units + at) * together + r % together) * unit,
+                         p->x + (size_t)(first + r) * p->x_stride + from, leaf_inputs(s, l) - from);
+        }
+    return (char *)out;
 }
 
-static void make_problem(struct problem *p, const struct shape *s, struct rng *rng, int is_bf16)
+/* Where input i is in a panel whose leaves are filled up. */
+static size_t place_of_input(const struct problem *p, int i)
+{
+    int leaf = 0;
+    while (i >= leaf_inputs(&p->shape, leaf))
+        leaf++;
+    int first = leaf > 0 ? leaf_inputs(&p->shape, leaf - 1) : 0;
+    return (size_t)((leaf > 0 ? p->leaf_end[leaf - 1] : 0) + i - first);
+}
+
+/* unit: leaves are filled up to a multiple of it. */
+static void make_problem(struct problem *p, const struct shape *s, struct rng *rng, int is_bf16, int unit)
 {
     *p = (struct problem){ .shape = *s };
     reduce_part_init(&p->part, s->n_leaves, s->begin, s->end);
-    for (int l = 0; l < s->end - s->begin; l++)
-        p->leaf_end[l] = leaf_end(s, l);
+    int n_padded = 0;
+    for (int l = 0, first = 0; l < s->end - s->begin; first = leaf_inputs(s, l++)) {
+        n_padded += (leaf_inputs(s, l) - first + unit - 1) / unit * unit;
+        p->leaf_end[l] = n_padded;
+    }
     p->x_stride = (size_t)s->inputs + 3;
     p->y_stride = (size_t)s->outputs + 5;
     p->node_stride = p->y_stride * (size_t)s->rows + 7;
-    size_t pairs = ((size_t)s->inputs + 1) / 2, n_panels = ((size_t)s->outputs + 15) / 16;
+    size_t pairs = ((size_t)n_padded + 1) / 2, n_panels = ((size_t)s->outputs + 15) / 16;
     size_t panel = pairs * 2 * 16 * (is_bf16 ? 2 : 4);
     p->x = malloc((p->x_stride * (size_t)s->rows + 1) * 4);
     p->w = malloc(((size_t)s->outputs * (size_t)s->inputs + 1) * 4);
@@ -106,7 +125,7 @@ static void make_problem(struct problem *p, const struct shape *s, struct rng *r
             float w = bf16_to_f32(f32_to_bf16(random_float(rng)));
             p->w[(size_t)o * (size_t)s->inputs + (size_t)i] = w;
             char *at = p->panels + (size_t)(o / 16) * panel;
-            size_t lane = (size_t)(o % 16), k = (size_t)i;
+            size_t lane = (size_t)(o % 16), k = place_of_input(p, i);
             if (is_bf16)
                 ((uint16_t *)(void *)at)[(k / 2 * 16 + lane) * 2 + k % 2] = f32_to_bf16(w);
             else
@@ -148,18 +167,19 @@ static void check_problem(const struct problem *p)
 }
 
 /* A row alone has the bits it has among others. */
-static void check_rows_alone(const struct problem *p, void (*gemm)(const struct gemm *g))
+static void check_rows_alone(const struct problem *p, const struct kernels *k, void (*gemm)(const struct gemm *g))
 {
     const struct shape *s = &p->shape;
     float *alone = malloc((p->node_stride * REDUCE_MAX_NODES + 1) * 4);
     for (int r = 0; r < s->rows; r++) {
         struct gemm one = p->gemm;
         one.x += (size_t)r * p->x_stride;
-        if (one.packed_x != NULL)
-            one.packed_x = p->packed + (size_t)r * one.packed_stride;
+        char *packed = one.packed_x != NULL ? pack_inputs(p, k, r, 1) : NULL;
+        one.packed_x = packed;
         one.n_rows = 1;
         one.y = alone;
         gemm(&one);
+        free(packed);
         for (int node = 0; node < p->part.n_nodes; node++)
             assert_memory_equal(alone + (size_t)node * p->node_stride,
                                 p->y + (size_t)node * p->node_stride + (size_t)r * p->y_stride,
@@ -172,13 +192,13 @@ static void run_shape(const struct kernels *k, const struct shape *s, struct rng
 {
     for (int is_bf16 = 0; is_bf16 < 2; is_bf16++) {
         struct problem p;
-        make_problem(&p, s, rng, is_bf16);
-        if (is_bf16 && k->has_bf16_inputs)
-            pack_inputs(&p, k);
+        make_problem(&p, s, rng, is_bf16, is_bf16 && k->bf16_unit > 0 ? k->bf16_unit : 1);
+        if (is_bf16 && k->bf16_unit > 0)
+            p.gemm.packed_x = p.packed = pack_inputs(&p, k, 0, s->rows);
         void (*gemm)(const struct gemm *) = is_bf16 ? k->gemm_bf16 : k->gemm_f32;
         gemm(&p.gemm);
         check_problem(&p);
-        check_rows_alone(&p, gemm);
+        check_rows_alone(&p, k, gemm);
         free_problem(&p);
     }
 }
@@ -192,6 +212,10 @@ static void gemm_table(const struct kernels *k)
             struct shape s = { rows, inputs, 1 + (int)rng_below(&rng, 70), 1, 0, 1 };
             run_shape(k, &s, &rng);
         }
+    for (int rows = 9; rows <= 70; rows++) {
+        struct shape s = { rows, 1 + (int)rng_below(&rng, 100), 1 + (int)rng_below(&rng, 70), 1, 0, 1 };
+        run_shape(k, &s, &rng);
+    }
     for (int outputs = 1; outputs <= 82; outputs++) {
         struct shape s = { 1 + (int)rng_below(&rng, 14), 1 + (int)rng_below(&rng, 90), outputs, 1, 0, 1 };
         run_shape(k, &s, &rng);
@@ -211,7 +235,7 @@ static void leaves_table(const struct kernels *k)
     for (int n_leaves = 1; n_leaves <= 16; n_leaves++)
         for (int begin = 0; begin < n_leaves; begin++)
             for (int end = begin + 1; end <= n_leaves; end++) {
-                struct shape s = { 1 + (int)rng_below(&rng, 7), 64 + (int)rng_below(&rng, 32),
+                struct shape s = { 1 + (int)rng_below(&rng, n_leaves % 4 == 0 ? 40 : 7), 64 + (int)rng_below(&rng, 32),
                                    1 + (int)rng_below(&rng, 40), n_leaves, begin, end };
                 run_shape(k, &s, &rng);
             }
@@ -232,7 +256,7 @@ static void split_table(const struct kernels *k)
     enum { N_LEAVES = 12, INPUTS = N_LEAVES * 6, OUTPUTS = 21 };
     struct shape whole = { 3, INPUTS, OUTPUTS, N_LEAVES, 0, N_LEAVES };
     struct problem p;
-    make_problem(&p, &whole, &rng, 0);
+    make_problem(&p, &whole, &rng, 0, 1);
     k->gemm_f32(&p.gemm);
     for (int n_parts = 1; n_parts <= N_LEAVES; n_parts++) {
         int begin[REDUCE_MAX_LEAVES + 1];
@@ -243,7 +267,7 @@ static void split_table(const struct kernels *k)
         struct problem parts[N_LEAVES];
         for (int i = 0; i < n_parts; i++) {
             struct shape s = { 3, (begin[i + 1] - begin[i]) * 6, OUTPUTS, N_LEAVES, begin[i], begin[i + 1] };
-            make_problem(&parts[i], &s, &rng, 0);
+            make_problem(&parts[i], &s, &rng, 0, 1);
             size_t skip = (size_t)begin[i] * 6;
             parts[i].gemm.x = p.x + skip;
             parts[i].gemm.x_stride = p.x_stride;
@@ -356,6 +380,92 @@ static void values_are_weighted_sums(void **state)
 {
     (void)state;
     for_each_table(value_table);
+}
+
+/* n bf16 numbers and the same as floats. */
+static void fill_bf16(struct rng *rng, uint16_t *halves, float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        halves[i] = f32_to_bf16(random_float(rng));
+        x[i] = bf16_to_f32(halves[i]);
+    }
+}
+
+enum { TILE_STRIDE = 203, TILE_KEYS = 112 };
+
+/* With bf16 numbers on both sides, tiles lose no more than any sum of floats. */
+static void score_bf16_table(const struct kernels *k)
+{
+    struct rng rng;
+    rng_seed(&rng, 8);
+    static float q[MAX_TILE_ROWS * TILE_STRIDE], keys[TILE_KEYS * TILE_STRIDE], got[MAX_TILE_ROWS * TILE_KEYS];
+    static uint16_t halves[TILE_KEYS * TILE_STRIDE], packed[MAX_TILE_ROWS * 256], unused[MAX_TILE_ROWS * TILE_STRIDE];
+    for (int width = 1; k->score_bf16 != NULL && width <= 200; width++) {
+        int rows = 1 + (int)rng_below(&rng, MAX_TILE_ROWS), n_keys = 1 + (int)rng_below(&rng, TILE_KEYS);
+        fill_bf16(&rng, unused, q, sizeof q / 4);
+        fill_bf16(&rng, halves, keys, sizeof keys / 4);
+        fill(&rng, got, sizeof got / 4);
+        k->pack_queries(packed, q, TILE_STRIDE, rows, width);
+        float before = got[0];
+        struct score_bf16_block b = { packed, halves, TILE_STRIDE, got, TILE_KEYS, rows, n_keys, width, width % 2 };
+        k->score_bf16(&b);
+        for (int r = 0; r < rows; r++)
+            for (int s = 0; s < n_keys; s++) {
+                double want = r == 0 && s == 0 && width % 2 ? (double)before : 0, size = fabs(want);
+                for (int d = 0; d < width; d++) {
+                    double t = (double)q[r * TILE_STRIDE + d] * (double)keys[s * TILE_STRIDE + d];
+                    want += t;
+                    size += fabs(t);
+                }
+                if (width % 2 == 0 || (r == 0 && s == 0))
+                    assert_near((double)got[r * TILE_KEYS + s], want, size);
+            }
+    }
+}
+
+static void scores_of_bf16_rows_are_dot_products(void **state)
+{
+    (void)state;
+    for_each_table(score_bf16_table);
+}
+
+static void value_bf16_table(const struct kernels *k)
+{
+    struct rng rng;
+    rng_seed(&rng, 9);
+    static float weights[MAX_TILE_ROWS * MAX_VALUE_KEYS], values[MAX_VALUE_KEYS * TILE_STRIDE];
+    static float got[MAX_TILE_ROWS * TILE_STRIDE], start[MAX_TILE_ROWS * TILE_STRIDE];
+    static uint16_t unused[MAX_TILE_ROWS * MAX_VALUE_KEYS], halves[MAX_VALUE_KEYS * TILE_STRIDE];
+    for (int width = 1; k->add_values_bf16 != NULL && width <= 150; width++) {
+        int rows = 1 + (int)rng_below(&rng, MAX_TILE_ROWS), n_keys = 1 + (int)rng_below(&rng, MAX_VALUE_KEYS);
+        fill_bf16(&rng, unused, weights, sizeof weights / 4);
+        fill_bf16(&rng, halves, values, sizeof values / 4);
+        fill(&rng, start, sizeof start / 4);
+        memcpy(got, start, sizeof got);
+        const uint16_t *of_key[MAX_VALUE_KEYS];
+        for (int s = 0; s < n_keys; s++)
+            of_key[s] = halves + (s * 7 % n_keys) * TILE_STRIDE;
+        struct value_bf16_block b = { weights, MAX_VALUE_KEYS, of_key, got, TILE_STRIDE, rows, n_keys, width };
+        k->add_values_bf16(&b);
+        for (int r = 0; r < rows; r++) {
+            for (int d = 0; d < width; d++) {
+                double want = 0, size = 0;
+                for (int s = 0; s < n_keys; s++) {
+                    double t = (double)weights[r * MAX_VALUE_KEYS + s] * (double)values[s * 7 % n_keys * TILE_STRIDE + d];
+                    want += t;
+                    size += fabs(t);
+                }
+                assert_near((double)got[r * TILE_STRIDE + d], want, size);
+            }
+            assert_memory_equal(got + r * TILE_STRIDE + width, start + r * TILE_STRIDE + width, 4);
+        }
+    }
+}
+
+static void values_of_bf16_rows_are_weighted_sums(void **state)
+{
+    (void)state;
+    for_each_table(value_bf16_table);
 }
 
 static void softmax_table(const struct kernels *k)
@@ -476,6 +586,8 @@ int main(void)
         cmocka_unit_test(any_number_of_ranks_adds_to_the_same_bits),
         cmocka_unit_test(scores_are_dot_products),
         cmocka_unit_test(values_are_weighted_sums),
+        cmocka_unit_test(scores_of_bf16_rows_are_dot_products),
+        cmocka_unit_test(values_of_bf16_rows_are_weighted_sums),
         cmocka_unit_test(softmax_part_is_exp_minus_max),
         cmocka_unit_test(elementwise_kernels_are_their_formulas),
         cmocka_unit_test(widening_is_exact),

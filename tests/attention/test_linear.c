@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-static const char *const tables[] = { "ref", "avx2", "avx512", "avx512bf16" };
+static const char *const tables[] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
 
 struct layer {
     int inputs, outputs;
@@ -50,8 +50,9 @@ static struct matrix view(const struct layer *l)
 static double allowed_error(const struct layer *l, const float *x, int output, enum weight_type type, int bf16_in)
 {
     double error = 0;
-    for (int first = 0; first < l->inputs; first += GROUP_INPUTS) {
-        int n = l->inputs - first < GROUP_INPUTS ? l->inputs - first : GROUP_INPUTS;
+    int group = linear_group(type);
+    for (int first = 0; first < l->inputs; first += group) {
+        int n = l->inputs - first < group ? l->inputs - first : group;
         double most_w = 0, most_x = 0;
         for (int i = first; i < first + n; i++) {
             most_w = fmax(most_w, fabs((double)l->w[output * l->inputs + i]));
@@ -89,7 +90,7 @@ static void check_type(const struct kernels *k, enum weight_type type, int input
             for (int i = 0; i < inputs; i++)
                 want += (double)l.w[o * inputs + i] * (double)x[r * (inputs + 3) + i];
             double error = fabs((double)y[r * (outputs + 5) + o] - want);
-            double limit = allowed_error(&l, x + r * (inputs + 3), o, type, k->has_bf16_inputs);
+            double limit = allowed_error(&l, x + r * (inputs + 3), o, type, k->bf16_unit > 0);
             if (!(error <= limit))
                 fail_msg("%s %s %dx%d row %d output %d: off by %g, allowed %g", k->name, weight_type_name(type),
                          inputs, outputs, r, o, error, limit);
@@ -112,6 +113,8 @@ static void every_type_is_the_plain_sum_within_its_rounding(void **state)
             for (int inputs = 1; inputs <= 70; inputs++)
                 check_type(k, (enum weight_type)type, inputs, 1 + inputs * 5 % 40, 1 + inputs % 9);
             check_type(k, (enum weight_type)type, 512, 130, 20);
+            for (int rows = 15; rows <= 80; rows += rows < 18 ? 1 : 15)
+                check_type(k, (enum weight_type)type, 200, 90, rows);
         }
     }
 }

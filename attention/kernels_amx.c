@@ -1,0 +1,21 @@
+#ifdef __x86_64__
+#define LANES 16
+#define BLOCK_ROWS 6
+#define BLOCK_PANELS 4
+#define SCORE_ROWS 6
+#define HAS_BF16_DOT
+#define HAS_BYTE_DOT
+#define HAS_TILES
+#include "attention/kernels_body.h"
+#include "attention/kernels_sets.h"
+#include "attention/kernels_tiles.h"
+
+const struct kernels kernels_amx = {
+    KERNELS_COMMON("amx"),
+    .gemm_bf16 = tiles_gemm_bf16, .gemm_int8 = tiles_gemm_int8, .pack_bf16 = tiles_pack_bf16,
+    .pack_queries = tiles_pack_queries, .score_bf16 = tiles_score, .add_values_bf16 = tiles_add_values,
+    .int8_to_bf16 = int8_to_bf16,
+};
+#else
+typedef int no_amx_here;            /* ISO C wants a declaration in every file */
+#endif

@@ -1,0 +1,571 @@
+/* kernels_tiles.h - the loops that run on tile registers (AMX).  Included by
+ * kernels_amx.c after kernels_body.h.
+ *
+ * A tile is 16 rows of 64 bytes.  c += a b, where a is 16 rows of 32 bf16 (or 64
+ * int8) inputs, b is 16 pairs (quads) of inputs for 16 outputs: just what a packed
+ * panel holds.  For bf16 the even and the odd inputs of a tile are summed apart,
+ * then both sums are added to c; a row of c depends on its own row of a alone.
+ *
+ * The registers are given numbers here, once:
+ *     0 1 2 3   sums          4 5   rows (a)         6 7   weights (b)
+ * and a call leaves them empty, so that a switch of threads need not save them.
+ */
+#ifndef ATTENTION_KERNELS_TILES_H
+#define ATTENTION_KERNELS_TILES_H
+
+/* ---- instructions ---- */
+
+/* In assembler, with all of memory as an operand: gcc 12's intrinsics do not say
+ * that they read and write it, and stores before them were seen to vanish. */
+#define TILE_LOAD(tile, from, stride)                                                          \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"((size_t)(stride)) : "memory")
+#define TILE_STORE(tile, to, stride)                                                           \
+    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"((size_t)(stride)) : "memory")
+#define TILE_ZERO(tile) __asm__ volatile("tilezero %tmm" #tile)
+#define TILE_DOT_BF16(c, a, b) __asm__ volatile("tdpbf16ps %tmm" #b ", %tmm" #a ", %tmm" #c)
+#define TILE_DOT_INT8(c, a, b) __asm__ volatile("tdpbssd %tmm" #b ", %tmm" #a ", %tmm" #c)
+
+enum { TILE_LINE = 64, TILE_BYTES = TILE_ROWS * TILE_LINE, TILE_FLOATS = TILE_BYTES / 4 };
+
+struct tile_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+};
+
+/* All tiles whole, but sums and rows of `rows` rows. */
+static void tiles_open(int rows)
+{
+    struct tile_config c = { .palette = 1 };
+    for (int t = 0; t < 8; t++) {
+        c.row_bytes[t] = TILE_LINE;
+        c.rows[t] = (uint8_t)(t < 6 ? rows : TILE_ROWS);
+    }
+    __asm__ volatile("ldtilecfg %0" ::"m"(c));
+}
+
+static void tiles_close(void)
+{
+    __asm__ volatile("tilerelease");
+}
+
+/* ---- linear layers, bf16 ---- */
+
+enum {
+    MANY_ROWS = 2 * TILE_ROWS,      /* rows of a block when there are that many */
+    TILE_PANELS = 4,                /* panels of a block of 16 rows; of 32: half */
+    MAX_BLOCK_FLOATS = TILE_PANELS * TILE_FLOATS,
+    ROWS_BYTES = 1 << 20,           /* of packed rows that stay in the second cache while panels pass */
+};
+
+/* What will be read next is asked for while there is arithmetic to do. */
+struct ahead {
+    const char *at;
+    int lines;                      /* per step */
+};
+
+INLINE void prefetch(struct ahead *ahead)
+{
+    for (int i = 0; i < ahead->lines; i++, ahead->at += TILE_LINE)
+        __builtin_prefetch(ahead->at, 0, 2);
+}
+
+/* n steps of 32 inputs; sums in 0 to 3: of 16 rows and up to 4 panels */
+INLINE void steps_16_rows(const char *a, const char *b, size_t panel_bytes, int n, const int panels)
+{
+    for (int k = 0; k < n; k++, a += TILE_BYTES, b += TILE_BYTES) {
+        TILE_LOAD(4, a, TILE_LINE);
+        TILE_LOAD(6, b, TILE_LINE);
+        TILE_DOT_BF16(0, 4, 6);
+        if (panels > 1) {
+            TILE_LOAD(7, b + panel_bytes, TILE_LINE);
+            TILE_DOT_BF16(1, 4, 7);
+        }
+        if (panels > 2) {
+            TILE_LOAD(6, b + 2 * panel_bytes, TILE_LINE);
+            TILE_DOT_BF16(2, 4, 6);
+        }
+        if (panels > 3) {
+            TILE_LOAD(7, b + 3 * panel_bytes, TILE_LINE);
+            TILE_DOT_BF16(3, 4, 7);
+        }
+    }
+}
+
+/* of 32 rows, the second 16 next_rows bytes on, and up to 2 panels: sum 2 r + p is
+ * row tile r, panel p */
+INLINE void steps_32_rows(const char *a, size_t next_rows, const char *b, size_t panel_bytes, int n,
+                          const int panels, struct ahead *ahead)
+{
+    for (int k = 0; k < n; k++, a += TILE_BYTES, b += TILE_BYTES) {
+        TILE_LOAD(4, a, TILE_LINE);
+        TILE_LOAD(5, a + next_rows, TILE_LINE);
+        TILE_LOAD(6, b, TILE_LINE);
+        prefetch(ahead);
+        TILE_DOT_BF16(0, 4, 6);
+        TILE_DOT_BF16(2, 5, 6);
+        if (panels > 1) {
+            TILE_LOAD(7, b + panel_bytes, TILE_LINE);
+            TILE_DOT_BF16(1, 4, 7);
+            TILE_DOT_BF16(3, 5, 7);
+        }
+    }
+}
+
+/* The sums of a block, [rows][panels * 16] floats. */
+INLINE void store_sums(float *out, size_t stride, const int rows, const int panels)
+{
+    if (rows > TILE_ROWS) {
+        TILE_STORE(0, out, stride * 4);
+        TILE_STORE(2, out + TILE_ROWS * stride, stride * 4);
+        if (panels > 1) {
+            TILE_STORE(1, out + PANEL_WIDTH, stride * 4);
+            TILE_STORE(3, out + TILE_ROWS * stride + PANEL_WIDTH, stride * 4);
+        }
+        return;
+    }
+    TILE_STORE(0, out, stride * 4);
+    if (panels > 1)
+        TILE_STORE(1, out + PANEL_WIDTH, stride * 4);
+    if (panels > 2)
+        TILE_STORE(2, out + 2 * PANEL_WIDTH, stride * 4);
+    if (panels > 3)
+        TILE_STORE(3, out + 3 * PANEL_WIDTH, stride * 4);
+}
+
+/* Where a block stands among rows and outputs, and how much of it exists. */
+struct tile_block {
+    int row, panel, n_rows, n_outputs;
+};
+
+/* [n_rows][stride] sums to where they belong. */
+static void copy_sums(const struct gemm *g, const struct tile_block *b, int node, const float *sums, size_t stride)
+{
+    float *y = g->y + (size_t)node * g->node_stride + (size_t)b->row * g->y_stride + b->panel * PANEL_WIDTH;
+    for (int r = 0; r < b->n_rows; r++, y += g->y_stride, sums += stride) {
+        int o = 0;
+        for (; o + LANES <= b->n_outputs; o += LANES)
+            store_vec(y + o, load_vec(sums + o));
+        if (o < b->n_outputs)
+            store_some(y + o, load_vec(sums + o), b->n_outputs - o);
+    }
+}
+
+/* The last sums of a stack of n are added to those before. */
+INLINE void merge_sums(float sums[][MAX_BLOCK_FLOATS], int n, const int n_floats)
+{
+    for (int f = 0; f < n_floats; f += LANES)
+        store_vec(sums[n - 2] + f, load_vec(sums[n - 2] + f) + load_vec(sums[n - 1] + f));
+}
+
+INLINE void block_bf16(const struct gemm *g, const struct tile_block *b, struct ahead *ahead, const int rows,
+                       const int panels)
+{
+    const int stride = panels * PANEL_WIDTH;
+    float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
+    const char *x = (const char *)g->packed_x + first_unit(g, b->row, TILE_INPUTS) * TILE_LINE;
+    const char *w = (const char *)g->panels + (size_t)b->panel * g->panel_bytes;
+    size_t next_rows = first_unit(g, TILE_ROWS, TILE_INPUTS) * TILE_LINE;
+    int n_leaves = g->part->end - g->part->begin, top = 0, node = 0, first = 0;
+    int is_whole = b->n_rows == rows && b->n_outputs == stride && n_leaves == 1;
+    for (int i = 0; i < n_leaves; i++) {
+        const char *leaf_x = x + (size_t)first / TILE_INPUTS * TILE_BYTES;
+        const char *leaf_w = w + (size_t)first / TILE_INPUTS * TILE_BYTES;
+        int n = (g->leaf_end[i] - first) / TILE_INPUTS;
+        first = g->leaf_end[i];
+        TILE_ZERO(0);
+        TILE_ZERO(1);
+        TILE_ZERO(2);
+        TILE_ZERO(3);
+        if (rows > TILE_ROWS)
+            steps_32_rows(leaf_x, next_rows, leaf_w, g->panel_bytes, n, panels, ahead);
+        else
+            steps_16_rows(leaf_x, leaf_w, g->panel_bytes, n, panels);
+        if (is_whole) {
+            store_sums(g->y + (size_t)b->row * g->y_stride + b->panel * PANEL_WIDTH, g->y_stride, rows, panels);
+            return;
+        }
+        store_sums(sums[top++], (size_t)stride, rows, panels);
+        for (int m = 0; m < g->part->n_merges[i]; m++, top--)
+            merge_sums(sums, top, rows * stride);
+        if (g->part->node_done[i])
+            copy_sums(g, b, node++, sums[--top], (size_t)stride);
+    }
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+INLINE void blocks_bf16(const struct gemm *g, struct tile_block *b, struct ahead *ahead, const int rows, int panels)
+{
+    b->n_outputs = least(g->n_outputs - b->panel * PANEL_WIDTH, panels * PANEL_WIDTH);
+    switch (panels) {
+    case 1: block_bf16(g, b, ahead, rows, 1); break;
+    case 2: block_bf16(g, b, ahead, rows, 2); break;
+    case 3: if (rows == TILE_ROWS) block_bf16(g, b, ahead, rows, 3); break;
+    case 4: if (rows == TILE_ROWS) block_bf16(g, b, ahead, rows, 4); break;
+    default: break;
+    }
+}
+
+static void few_rows_bf16(const struct gemm *g, int n_panels)
+{
+    struct ahead none = { 0 };
+    struct tile_block b = { .n_rows = g->n_rows };
+    tiles_open(g->n_rows);
+    for (; b.panel < n_panels; b.panel += TILE_PANELS)
+        blocks_bf16(g, &b, &none, TILE_ROWS, least(n_panels - b.panel, TILE_PANELS));
+    tiles_close();
+}
+
+/* Rows [first, end) against all panels, two at a time: a pair stays in the second
+ * cache while the rows pass by, and meanwhile the next pair is fetched. */
+static void many_rows_bf16(const struct gemm *g, int n_panels, int first, int end)
+{
+    enum { PAIR = 2 };
+    int n_blocks = (end - first + MANY_ROWS - 1) / MANY_ROWS;
+    int n_steps = g->leaf_end[g->part->end - g->part->begin - 1] / TILE_INPUTS;
+    int lines = (int)(PAIR * g->panel_bytes / TILE_LINE);
+    struct tile_block b = { 0 };
+    for (; b.panel < n_panels; b.panel += PAIR) {
+        struct ahead ahead = { .at = (const char *)g->panels + (size_t)(b.panel + PAIR) * g->panel_bytes };
+        if (n_blocks > 1 && b.panel + 2 * PAIR <= n_panels)
+            ahead.lines = (lines + n_blocks * n_steps - 1) / (n_blocks * n_steps);
+        for (b.row = first; b.row < end; b.row += MANY_ROWS) {
+            b.n_rows = least(end - b.row, MANY_ROWS);
+            blocks_bf16(g, &b, &ahead, MANY_ROWS, least(n_panels - b.panel, PAIR));
+        }
+    }
+}
+
+static void tiles_gemm_bf16(const struct gemm *g)
+{
+    int n_panels = (g->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
+    if (g->n_rows <= TILE_ROWS) {
+        few_rows_bf16(g, n_panels);
+        return;
+    }
+    size_t row_bytes = (size_t)g->leaf_end[g->part->end - g->part->begin - 1] * 2;
+    int fit = (int)(ROWS_BYTES / row_bytes) & ~(MANY_ROWS - 1);
+    int at_once = fit > MANY_ROWS ? fit : MANY_ROWS;
+    tiles_open(TILE_ROWS);
+    for (int first = 0; first < g->n_rows; first += at_once)
+        many_rows_bf16(g, n_panels, first, least(first + at_once, g->n_rows));
+    tiles_close();
+}
+
+INLINE vec load_first(const float *p, int n)
+{
+    return n >= LANES ? load_vec(p) : n > 0 ? load_some(p, n) : splat(0);
+}
+
+/* 32 floats as bf16, in the lanes of a vector. */
+INLINE vec round_to_bf16(vec low, vec high)
+{
+    return (vec)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low);
+}
+
+static void tiles_pack_bf16(uint16_t *out, const float *x, int n)
+{
+    for (; n > 0; n -= TILE_INPUTS, x += TILE_INPUTS, out += TILE_BYTES / 2)
+        store_vec((float *)(void *)out, round_to_bf16(load_first(x, n), load_first(x + LANES, n - LANES)));
+}
+
+/* ---- linear layers, int8 ---- */
+
+enum { FEW_ROWS_INT8 = 4, INT8_GROUP_BYTES = INT8_GROUP * PANEL_WIDTH + PANEL_WIDTH * 2 };
+
+/* acc[r] += sums[r] * scales, as leaf_quantised does it. */
+INLINE void add_group(vec acc[TILE_ROWS], const int32_t sums[TILE_FLOATS], vec scale, const float row_scales[TILE_ROWS])
+{
+    UNROLL
+    for (int r = 0; r < TILE_ROWS; r++) {
+        veci sum = *(const veci *)(sums + r * PANEL_WIDTH);
+        acc[r] += __builtin_convertvector(sum, vec) * (scale * row_scales[r]);
+        /* One row after the other: all at once need more registers than there are. */
+        __asm__ volatile("" : "+v"(acc[r]));
+    }
+}
+
+/* The products of one group, into sum tile `tile` and then memory. */
+#define MULTIPLY_GROUP(tile, x, group, sums)                                   \
+    do {                                                                       \
+        TILE_ZERO(tile);                                                       \
+        TILE_LOAD(4, x, TILE_LINE);                                            \
+        TILE_LOAD(6, group, TILE_LINE);                                        \
+        TILE_DOT_INT8(tile, 4, 6);                                             \
+        TILE_STORE(tile, sums, TILE_LINE);                                     \
+    } while (0)
+
+/* acc = the sums of n groups of 16 rows and a panel.  While products of one group are
+ * scaled those of later ones are made: a tile takes its time to reach memory. */
+INLINE void leaf_tiles_int8(vec acc[TILE_ROWS], const char *x, const char *group, const float *scales, int n)
+{
+    enum { AHEAD = 3 };
+    int32_t sums[AHEAD + 1][TILE_FLOATS];
+    UNROLL
+    for (int r = 0; r < TILE_ROWS; r++)
+        acc[r] = splat(0);
+    for (int k = 0; k < n + AHEAD; k++) {
+        if (k < n) {
+            if (k % 2 == 0)
+                MULTIPLY_GROUP(0, x + (size_t)k * TILE_BYTES, group + (size_t)k * INT8_GROUP_BYTES, sums[k & AHEAD]);
+            else
+                MULTIPLY_GROUP(1, x + (size_t)k * TILE_BYTES, group + (size_t)k * INT8_GROUP_BYTES, sums[k & AHEAD]);
+        }
+        int done = k - AHEAD;
+        if (done >= 0)
+            add_group(acc, sums[done & AHEAD], load_scales(group + (size_t)(done + 1) * INT8_GROUP_BYTES - PANEL_WIDTH * 2),
+                      scales + done * TILE_ROWS);
+    }
+}
+
+static void block_int8(const struct gemm *g, const struct tile_block *b)
+{
+    float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
+    size_t at = first_unit(g, b->row, INT8_GROUP);
+    const char *x = (const char *)g->packed_x + at * INT8_GROUP;
+    const char *panel = (const char *)g->panels + (size_t)b->panel * g->panel_bytes;
+    const float *scales = g->group_scales + at;
+    int top = 0, node = 0, first = 0;
+    for (int i = 0; i < g->part->end - g->part->begin; i++) {
+        vec acc[TILE_ROWS];
+        size_t group = (size_t)(first / INT8_GROUP);
+        leaf_tiles_int8(acc, x + group * TILE_BYTES, panel + group * INT8_GROUP_BYTES, scales + group * TILE_ROWS,
+                        (g->leaf_end[i] - first) / INT8_GROUP);
+        first = g->leaf_end[i];
+        UNROLL
+        for (int r = 0; r < TILE_ROWS; r++)
+            store_vec(sums[top] + r * PANEL_WIDTH, acc[r]);
+        top++;
+        for (int m = 0; m < g->part->n_merges[i]; m++, top--)
+            merge_sums(sums, top, TILE_FLOATS);
+        if (g->part->node_done[i])
+            copy_sums(g, b, node++, sums[--top], PANEL_WIDTH);
+    }
+}
+
+/* A few rows are a matter of memory and go through the byte products; as all sums
+ * of a group are exact, both ways have the same bits. */
+static void tiles_gemm_int8(const struct gemm *g)
+{
+    if (g->n_rows <= FEW_ROWS_INT8) {
+        gemm_int8(g);
+        return;
+    }
+    struct tile_block b = { 0 };
+    int n_panels = (g->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
+    tiles_open(TILE_ROWS);
+    for (; b.panel < n_panels; b.panel++) {
+        b.n_outputs = least(g->n_outputs - b.panel * PANEL_WIDTH, PANEL_WIDTH);
+        for (b.row = 0; b.row < g->n_rows; b.row += TILE_ROWS) {
+            b.n_rows = least(g->n_rows - b.row, TILE_ROWS);
+            block_int8(g, &b);
+        }
+    }
+    tiles_close();
+}
+
+/* ---- attention over bf16 rows ---- */
+
+/* in[r] lane c becomes out[c] lane r. */
+INLINE void transpose_16(vec v[16])
+{
+    vec t[16];
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        t[2 * i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+        t[2 * i + 1] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    }
+    /* Now lane 4 q + 2 c + i of t[2 p + h] is column 4 q + 2 h + c of row 2 p + i. */
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        UNROLL
+        for (int h = 0; h < 2; h++) {
+            vec a = t[4 * i + h], b = t[4 * i + 2 + h];
+            v[4 * i + 2 * h] = __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+            v[4 * i + 2 * h + 1] = __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+        }
+    }
+    /* Lanes 4 q .. 4 q + 3 of v[4 p + c] are column 4 q + c of rows 4 p .. 4 p + 3: quarters move. */
+    UNROLL
+    for (int c = 0; c < 4; c++) {
+        vec ab_low = __builtin_shufflevector(v[c], v[4 + c], 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+        vec ab_high = __builtin_shufflevector(v[c], v[4 + c], 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
+        vec cd_low = __builtin_shufflevector(v[8 + c], v[12 + c], 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+        vec cd_high = __builtin_shufflevector(v[8 + c], v[12 + c], 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
+        t[c] = __builtin_shufflevector(ab_low, cd_low, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+        t[4 + c] = __builtin_shufflevector(ab_low, cd_low, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+        t[8 + c] = __builtin_shufflevector(ab_high, cd_high, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+        t[12 + c] = __builtin_shufflevector(ab_high, cd_high, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    }
+    UNROLL
+    for (int i = 0; i < 16; i++)
+        v[i] = t[i];
+}
+
+/* [width / 32][row tile]: a tile of weights, the pairs of 16 query rows. */
+static void tiles_pack_queries(uint16_t *out, const float *queries, size_t stride, int n_rows, int width)
+{
+    for (int d = 0; d < width; d += TILE_INPUTS)
+        for (int row = 0; row < n_rows; row += TILE_ROWS) {
+            vec pairs[TILE_ROWS];
+            for (int r = 0; r < TILE_ROWS; r++) {
+                const float *q = queries + (size_t)(row + r) * stride + d;
+                pairs[r] = splat(0);
+                if (row + r < n_rows)
+                    pairs[r] = round_to_bf16(load_first(q, width - d), load_first(q + LANES, width - d - LANES));
+            }
+            transpose_16(pairs);
+            uint16_t *tile = out + ((size_t)d / TILE_INPUTS * 2 + (size_t)row / TILE_ROWS) * (TILE_BYTES / 2);
+            for (int p = 0; p < TILE_ROWS; p++)
+                store_vec((float *)(void *)(tile + p * TILE_INPUTS), pairs[p]);
+        }
+}
+
+/* Sums in a tile are [16 keys][16 rows]; scores are the other way round. */
+INLINE void put_scores(const struct score_bf16_block *b, const float sums[TILE_FLOATS], int key, int row)
+{
+    vec v[TILE_ROWS];
+    UNROLL
+    for (int i = 0; i < TILE_ROWS; i++)
+        v[i] = load_vec(sums + i * TILE_ROWS);
+    transpose_16(v);
+    int n = least(b->n_rows - row, TILE_ROWS);
+    for (int r = 0; r < n; r++) {
+        float *out = b->scores + (size_t)(row + r) * b->score_stride + key;
+        if (b->accumulate)
+            v[r] += load_vec(out);
+        store_vec(out, v[r]);
+    }
+}
+
+/* The last columns of 16 keys, filled up with zeros: beyond them may lie anything. */
+static void copy_last_columns(const struct score_bf16_block *b, int key, int column, uint16_t out[TILE_BYTES / 2])
+{
+    memset(out, 0, TILE_BYTES);
+    for (int i = 0; i < TILE_ROWS; i++)
+        memcpy(out + i * TILE_INPUTS, b->keys + (size_t)(key + i) * b->key_stride + column,
+               (size_t)(b->width - column) * sizeof *out);
+}
+
+static void tiles_score(const struct score_bf16_block *b)
+{
+    tiles_open(TILE_ROWS);
+    int two = b->n_rows > TILE_ROWS;
+    for (int key = 0; key < b->n_keys; key += TILE_ROWS) {
+        float sums[2][TILE_FLOATS];
+        const char *queries = (const char *)b->packed_queries;
+        TILE_ZERO(0);
+        TILE_ZERO(1);
+        for (int d = 0; d < b->width; d += TILE_INPUTS, queries += 2 * TILE_BYTES) {
+            const uint16_t *keys = b->keys + (size_t)key * b->key_stride + d;
+            size_t stride = b->key_stride * 2;
+            uint16_t last[TILE_BYTES / 2];
+            if (d + TILE_INPUTS > b->width) {
+                copy_last_columns(b, key, d, last);
+                keys = last;
+                stride = TILE_LINE;
+            }
+            TILE_LOAD(4, keys, stride);
+            TILE_LOAD(6, queries, TILE_LINE);
+            TILE_DOT_BF16(0, 4, 6);
+            if (two) {
+                TILE_LOAD(7, queries + TILE_BYTES, TILE_LINE);
+                TILE_DOT_BF16(1, 4, 7);
+            }
+        }
+        TILE_STORE(0, sums[0], TILE_LINE);
+        TILE_STORE(1, sums[1], TILE_LINE);
+        put_scores(b, sums[0], key, 0);
+        if (two)
+            put_scores(b, sums[1], key, TILE_ROWS);
+    }
+    tiles_close();
+}
+
+/* 32 columns of two value rows, as words of both: the first 16 columns, the others. */
+INLINE void interleave(vecu out[2], const uint16_t *low, const uint16_t *high, int n_columns)
+{
+    __mmask32 mask = n_columns >= TILE_INPUTS ? 0xffffffffu : (1u << n_columns) - 1;
+    __m512i a = low != NULL ? _mm512_maskz_loadu_epi16(mask, low) : _mm512_setzero_si512();
+    __m512i b = high != NULL ? _mm512_maskz_loadu_epi16(mask, high) : _mm512_setzero_si512();
+    const __m512i first = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37,
+                                           5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+    const __m512i second = _mm512_or_si512(first, _mm512_set1_epi16(16));
+    out[0] = (vecu)_mm512_permutex2var_epi16(a, first, b);
+    out[1] = (vecu)_mm512_permutex2var_epi16(a, second, b);
+}
+
+/* 32 keys from `key` on, 32 columns from d on: two tiles of weights. */
+static void value_tiles(const struct value_bf16_block *b, int key, int d, char out[2 * TILE_BYTES])
+{
+    for (int p = 0; p < TILE_ROWS; p++) {
+        int s = key + 2 * p;
+        vecu words[2];
+        interleave(words, s < b->n_keys ? b->rows[s] + d : NULL, s + 1 < b->n_keys ? b->rows[s + 1] + d : NULL,
+                   b->width - d);
+        *(vecu *)(void *)(out + p * TILE_LINE) = words[0];
+        *(vecu *)(void *)(out + TILE_BYTES + p * TILE_LINE) = words[1];
+    }
+}
+
+/* [row][32 keys of each step]: rows for tiles, zero where there is no row or key. */
+static void pack_weights(const struct value_bf16_block *b, uint16_t out[MAX_TILE_ROWS][MAX_VALUE_KEYS])
+{
+    int n_tiles = (b->n_keys + TILE_INPUTS - 1) / TILE_INPUTS;
+    for (int r = 0; r < MAX_TILE_ROWS; r++)
+        for (int t = 0; t < n_tiles; t++) {
+            vec words = splat(0);
+            int n = b->n_keys - t * TILE_INPUTS;
+            const float *w = b->weights + (size_t)r * b->weight_stride + t * TILE_INPUTS;
+            if (r < b->n_rows)
+                words = round_to_bf16(load_first(w, n), load_first(w + LANES, n - LANES));
+            store_vec((float *)(void *)&out[r][t * TILE_INPUTS], words);
+        }
+}
+
+static void tiles_add_values(const struct value_bf16_block *b)
+{
+    uint16_t weights[MAX_TILE_ROWS][MAX_VALUE_KEYS];
+    enum { WEIGHT_STRIDE = MAX_VALUE_KEYS * 2 };
+    pack_weights(b, weights);
+    tiles_open(TILE_ROWS);
+    int two = b->n_rows > TILE_ROWS;
+    for (int d = 0; d < b->width; d += TILE_INPUTS) {
+        float sums[MAX_TILE_ROWS][TILE_INPUTS];
+        TILE_ZERO(0);
+        TILE_ZERO(1);
+        TILE_ZERO(2);
+        TILE_ZERO(3);
+        for (int key = 0; key < b->n_keys; key += TILE_INPUTS) {
+            char values[2 * TILE_BYTES];
+            value_tiles(b, key, d, values);
+            TILE_LOAD(4, &weights[0][key], WEIGHT_STRIDE);
+            TILE_LOAD(6, values, TILE_LINE);
+            TILE_LOAD(7, values + TILE_BYTES, TILE_LINE);
+            TILE_DOT_BF16(0, 4, 6);
+            TILE_DOT_BF16(1, 4, 7);
+            if (two) {
+                TILE_LOAD(5, &weights[TILE_ROWS][key], WEIGHT_STRIDE);
+                TILE_DOT_BF16(2, 5, 6);
+                TILE_DOT_BF16(3, 5, 7);
+            }
+        }
+        store_sums(sums[0], TILE_INPUTS, MAX_TILE_ROWS, 2);
+        for (int r = 0; r < b->n_rows; r++)
+            memcpy(b->sums + (size_t)r * b->sum_stride + d, sums[r],
+                   (size_t)least(b->width - d, TILE_INPUTS) * sizeof **sums);
+    }
+    tiles_close();
+}
+
+static void int8_to_bf16(uint16_t *out, const int8_t *in, float scale, int n)
+{
+    for (int i = 0; i < n; i++)
+        out[i] = f32_to_bf16((float)in[i] * scale);
+}
+
+#endif
