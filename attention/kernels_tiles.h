@@ -1,10 +1,9 @@
 /* kernels_tiles.h - the loops that run on tile registers (AMX).  Included by
  * kernels_amx.c after kernels_body.h.
  *
- * A tile is 16 rows of 64 bytes.  c += a b, where a is 16 rows of 32 bf16 (or 64
- * int8) inputs, b is 16 pairs (quads) of inputs for 16 outputs: just what a packed
- * panel holds.  For bf16 the even and the odd inputs of a tile are summed apart,
- * then both sums are added to c; a row of c depends on its own row of a alone.
+ * A tile of a packed panel is the right factor of a product of tiles as it stands.
+ * For bf16 the even and the odd inputs of a tile are summed apart, then both sums are
+ * added; a row of sums depends on its own row of inputs alone.
  *
  * The registers are given numbers here, once:
  *     0 1 2 3   sums          4 5   rows (a)         6 7   weights (b)
@@ -13,41 +12,7 @@
 #ifndef ATTENTION_KERNELS_TILES_H
 #define ATTENTION_KERNELS_TILES_H
 
-/* ---- instructions ---- */
-
-/* In assembler, with all of memory as an operand: gcc 12's intrinsics do not say
- * that they read and write it, and stores before them were seen to vanish. */
-#define TILE_LOAD(tile, from, stride)                                                          \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"((size_t)(stride)) : "memory")
-#define TILE_STORE(tile, to, stride)                                                           \
-    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"((size_t)(stride)) : "memory")
-#define TILE_ZERO(tile) __asm__ volatile("tilezero %tmm" #tile)
-#define TILE_DOT_BF16(c, a, b) __asm__ volatile("tdpbf16ps %tmm" #b ", %tmm" #a ", %tmm" #c)
-#define TILE_DOT_INT8(c, a, b) __asm__ volatile("tdpbssd %tmm" #b ", %tmm" #a ", %tmm" #c)
-
-enum { TILE_LINE = 64, TILE_BYTES = TILE_ROWS * TILE_LINE, TILE_FLOATS = TILE_BYTES / 4 };
-
-struct tile_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-};
-
-/* All tiles whole, but sums and rows of `rows` rows. */
-static void tiles_open(int rows)
-{
-    struct tile_config c = { .palette = 1 };
-    for (int t = 0; t < 8; t++) {
-        c.row_bytes[t] = TILE_LINE;
-        c.rows[t] = (uint8_t)(t < 6 ? rows : TILE_ROWS);
-    }
-    __asm__ volatile("ldtilecfg %0" ::"m"(c));
-}
-
-static void tiles_close(void)
-{
-    __asm__ volatile("tilerelease");
-}
+#include "attention/tile_instructions.h"
 
 /* ---- linear layers, bf16 ---- */
 

@@ -4,7 +4,7 @@
 
 static const struct peak_set *const sets[] = {
 #ifdef __x86_64__
-    &peak_avx512bf16, &peak_avx512, &peak_avx2,
+    &peak_amx, &peak_avx512bf16, &peak_avx512, &peak_avx2,
 #endif
     &peak_ref,
 };

@@ -31,7 +31,7 @@ const struct peak_set *peak_find(const char *name);
 const char *peak_kind_name(enum peak_kind kind);    /* "f32", "bf16", "int8" */
 
 #ifdef __x86_64__
-extern const struct peak_set peak_avx512bf16, peak_avx512, peak_avx2;
+extern const struct peak_set peak_amx, peak_avx512bf16, peak_avx512, peak_avx2;
 #endif
 extern const struct peak_set peak_ref;
 

@@ -90,9 +90,46 @@ static float run_int8(int64_t n_rounds)
 }
 #define RUN_BF16 run_bf16
 #define RUN_INT8 run_int8
+#define PER_BF16 (SUMS * LANES * 2)
+#define PER_INT8 (SUMS * LANES * 4)
+#elif defined(HAS_TILES)
+#include "attention/tile_instructions.h"
+
+/* Four sums, as the kernels keep them. */
+static float run_bf16(int64_t n_rounds)
+{
+    tiles_open(16);
+    for (int64_t round = 0; round < n_rounds; round++) {
+        TILE_DOT_BF16(0, 4, 6);
+        TILE_DOT_BF16(1, 4, 7);
+        TILE_DOT_BF16(2, 5, 6);
+        TILE_DOT_BF16(3, 5, 7);
+    }
+    tiles_close();
+    return 0;
+}
+
+static float run_int8(int64_t n_rounds)
+{
+    tiles_open(16);
+    for (int64_t round = 0; round < n_rounds; round++) {
+        TILE_DOT_INT8(0, 4, 6);
+        TILE_DOT_INT8(1, 4, 7);
+        TILE_DOT_INT8(2, 5, 6);
+        TILE_DOT_INT8(3, 5, 7);
+    }
+    tiles_close();
+    return 0;
+}
+#define RUN_BF16 run_bf16
+#define RUN_INT8 run_int8
+#define PER_BF16 (4 * 16 * 16 * 32)
+#define PER_INT8 (4 * 16 * 16 * 64)
 #else
 #define RUN_BF16 NULL
 #define RUN_INT8 NULL
+#define PER_BF16 0
+#define PER_INT8 0
 #endif
 
 INLINE uint32_t read_streams(const char *bytes, size_t n, const int n_streams)
@@ -125,6 +162,6 @@ static uint32_t read_bytes(const char *bytes, size_t n, int n_streams)
 #define PEAK_SET(set)                                                           \
     {                                                                           \
         .name = set, .run = { run_f32, RUN_BF16, RUN_INT8 },                    \
-        .per_round = { SUMS * LANES, SUMS * LANES * 2, SUMS * LANES * 4 },      \
+        .per_round = { SUMS * LANES, PER_BF16, PER_INT8 },      \
         .read = read_bytes                                                      \
     }

@@ -14,7 +14,7 @@ struct verify_options {
 
 static const struct option_row rows[] = {
     { "kernels", OPTION_STRING(struct verify_options, kernels), .fallback = "", .value = "NAME",
-      .help = "table of kernels: avx512bf16, avx512, avx2, ref; the fastest if none" },
+      .help = "table of kernels: amx, avx512bf16, avx512, avx2, ref; the fastest if none" },
 };
 
 const struct option_table cmd_verify_options = {
