@@ -37,6 +37,14 @@ static void make_id(struct api *api, const char *prefix, char *out, size_t max)
     snprintf(out, max, "%s%016" PRIx64 "%08" PRIx64, prefix, api->id_salt, ++api->next_call);
 }
 
+static int32_t count_prompt_tokens(const struct api_prompts *prompts)
+{
+    int32_t n = 0;
+    for (int i = 0; i < prompts->n; i++)
+        n += prompts->prompts[i].n;
+    return n;
+}
+
 static enum status make_reply(const struct api_generate_options *o, struct reply **out, struct error *err)
 {
     struct api *api = o->api;
@@ -48,6 +56,7 @@ static enum status make_reply(const struct api_generate_options *o, struct reply
         .tokenizer = api->options.tokenizer, .end_tokens = config->eos_tokens,
         .n_end_tokens = config->n_eos_tokens, .n_prompts = o->prompts->n, .n_choices = o->extra->n_choices,
         .n_returned = o->n_returned, .is_stream = o->body->stream, .include_usage = o->body->include_usage,
+        .usage_in_chunks = o->body->usage_in_chunks, .prompt_tokens = count_prompt_tokens(o->prompts),
         .want_logprobs = o->want_logprobs, .want_token_ids = o->body->want_token_ids, .echo = o->echo,
     };
     return reply_create(out, &options, err);

@@ -51,11 +51,10 @@ static enum status read_stream_options(struct generate_body *g, struct api_refus
 {
     struct json_reader r = { .object = g->stream_options, .where = "stream_options",
                              .code = STATUS_BAD_REQUEST };
-    int ignored = 0;
     if (g->stream_options == NULL)
         return STATUS_OK;
     why->param = "stream_options";
-    TRY(json_read_bool(&r, "continuous_usage_stats", &ignored, &why->err));
+    TRY(json_read_bool(&r, "continuous_usage_stats", &g->usage_in_chunks, &why->err));
     return json_read_bool(&r, "include_usage", &g->include_usage, &why->err);
 }
 

@@ -27,7 +27,7 @@ struct generate_body {
     struct api_constraint_body constraint_fields;
     /* made by generate_check */
     struct api_constraint constraint;
-    int include_usage;
+    int include_usage, usage_in_chunks;
 };
 
 /* The rows of these fields, for a body of `type` that has a struct generate_body `g`. */
@@ -69,7 +69,9 @@ struct generate_body {
     { "ignore_eos", BODY_FLAG(type, g.ignore_eos), .help = "the model's end of text ends nothing" },        \
     { "skip_special_tokens", BODY_FLAG(type, g.skip_special), .help = "special tokens have no text" },      \
     { "stream", BODY_FLAG(type, g.stream), .help = "send server-sent events as tokens come" },              \
-    { "stream_options", BODY_OBJECT(type, g.stream_options), .help = "{\"include_usage\": true}" },         \
+    { "stream_options", BODY_OBJECT(type, g.stream_options),                                                \
+      .help = "include_usage: the usage in a last chunk; "                                                  \
+              "continuous_usage_stats: so far, in every chunk" },                                           \
     { "priority", BODY_INT(type, g.priority), .min = -SCHEDULER_MAX_PRIORITY, .max = SCHEDULER_MAX_PRIORITY, \
       .help = "smaller goes first, if the server's policy is priority" },                                   \
     { "cache_salt", BODY_TEXT(type, g.cache_salt),                                                          \

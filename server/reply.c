@@ -147,6 +147,7 @@ static enum status add_token(struct reply *r, struct choice *c, const struct eng
 {
     c->logprob_sum += (double)e->logprob;
     c->n_tokens++;
+    r->n_tokens++;
     if (r->options.want_token_ids)
         TRY(buf_printf(&c->token_ids, c->token_ids.len > 0 ? ",%d" : "%d", (int)e->token));
     if (!r->options.want_logprobs || is_hidden(r, e->request, e->token))

@@ -13,6 +13,8 @@
  * What a stream looks like: a chat choice begins with a role chunk that is written together with its
  * first content, never earlier; a chunk has content or a finish reason, never both; the last chunk of a
  * choice has an empty delta; then, if asked, one chunk with no choices and the usage; then [DONE].
+ * usage_in_chunks adds to every chunk what all choices together have used so far; how many prompt tokens
+ * were cached is known at the end only, and told there.
  *
  * Pure: events in, bytes out; no exchange, no clock.  Owner: the loop thread.
  * Memory: at create and as the reply grows; a stream reuses what its largest chunk took.
@@ -41,6 +43,8 @@ struct reply_options {
     int n_returned;                     /* of them; <= n_choices, equal in a stream */
     int is_stream;
     int include_usage;                  /* a stream's usage chunk */
+    int usage_in_chunks;                /* and what was used so far, in every chunk */
+    int32_t prompt_tokens;              /* of all prompts, for usage_in_chunks */
     int want_logprobs;
     int want_token_ids;
     int echo;                           /* completions: the prompt comes before the text */

@@ -26,7 +26,8 @@ struct reply {
         struct buf text;
         struct logprobs_json logprobs;
     } *echoes;                      /* [n_prompts] */
-    struct engine_usage usage;
+    struct engine_usage usage;      /* of the prompts that are done */
+    int32_t n_tokens;               /* generated so far, by all choices */
 };
 
 /* Append the choice's text as a JSON string; the text is then empty. */

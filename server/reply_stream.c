@@ -7,9 +7,13 @@ static enum status begin_chunk(const struct reply *r, int index, struct buf *out
     return buf_printf(out, "{\"index\":%d,", index);
 }
 
-static enum status end_chunk(struct buf *out)
+static enum status end_chunk(const struct reply *r, struct buf *out)
 {
-    return buf_add_text(out, "]}\n\n");
+    int32_t prompt = r->options.prompt_tokens;
+    if (!r->options.usage_in_chunks)
+        return buf_add_text(out, "]}\n\n");
+    return buf_printf(out, "],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d,\"total_tokens\":%d}}\n\n",
+                      prompt, r->n_tokens, prompt + r->n_tokens);
 }
 
 /* Told with the first content and not earlier: some clients take this chunk for the first token. */
@@ -19,7 +23,7 @@ static enum status stream_role(struct reply *r, int index, struct choice *c, str
     TRY(begin_chunk(r, index, out));
     TRY(buf_add_text(out, "\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,"
                           "\"finish_reason\":null}"));
-    return end_chunk(out);
+    return end_chunk(r, out);
 }
 
 static enum status stream_content(struct reply *r, int index, struct choice *c, struct buf *out)
@@ -31,7 +35,7 @@ static enum status stream_content(struct reply *r, int index, struct choice *c, 
     if (is_chat)
         TRY(buf_add_char(out, '}'));
     TRY(reply_write_tail(r, c, 0, out));
-    return end_chunk(out);
+    return end_chunk(r, out);
 }
 
 static enum status stream_end_of_choice(struct reply *r, int index, struct choice *c, struct buf *out)
@@ -39,7 +43,7 @@ static enum status stream_end_of_choice(struct reply *r, int index, struct choic
     TRY(begin_chunk(r, index, out));
     TRY(buf_add_text(out, r->options.shape == REPLY_CHAT ? "\"delta\":{}" : "\"text\":\"\""));
     TRY(reply_write_tail(r, c, 1, out));
-    return end_chunk(out);
+    return end_chunk(r, out);
 }
 
 enum status reply_stream_choice(struct reply *r, int index, struct choice *c, struct buf *out)

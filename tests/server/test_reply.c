@@ -229,6 +229,35 @@ static void a_stream_has_no_usage_unless_asked(void **state)
     script_end(&s);
 }
 
+static void every_chunk_tells_the_usage_so_far_if_asked(void **state)
+{
+    (void)state;
+    struct script s;
+    struct reply_options o = options_of(REPLY_CHAT);
+    o.is_stream = o.usage_in_chunks = 1;
+    o.n_choices = o.n_returned = 2;
+    o.prompt_tokens = 7;
+    script_start(&s, &o);
+    take(&s, 0, token_event(0, 'x', "x", 0));           /* role and content: 1 */
+    take(&s, 0, token_event(1, 'y', "y", 0));           /* role and content: 2 */
+    take(&s, 0, token_event(1, BYTE_END, "", 0));       /* no chunk: 3 */
+    take(&s, 0, end_event(1, FINISH_STOP));
+    take(&s, 0, end_event(0, FINISH_LENGTH));
+    take(&s, 0, done_event(7, 3));
+    finish(&s);
+    static const int expected[] = { 1, 1, 2, 2, 3, 3 };
+    json_t *events = parse_stream(&s.out);
+    assert_int_equal(json_array_size(events), 6);       /* no last chunk: include_usage was not asked for */
+    for (size_t i = 0; i < 6; i++) {
+        json_t *usage = json_object_get(json_array_get(events, i), "usage");
+        assert_int_equal(json_integer_value(json_object_get(usage, "prompt_tokens")), 7);
+        assert_int_equal(json_integer_value(json_object_get(usage, "completion_tokens")), expected[i]);
+        assert_int_equal(json_integer_value(json_object_get(usage, "total_tokens")), 7 + expected[i]);
+    }
+    json_decref(events);
+    script_end(&s);
+}
+
 static void the_stop_that_ended_a_choice_is_named(void **state)
 {
     (void)state;
@@ -569,6 +598,7 @@ int main(void)
         cmocka_unit_test(a_chat_completion_has_the_openai_shape),
         cmocka_unit_test(a_chat_stream_has_role_content_finish_usage_done),
         cmocka_unit_test(a_stream_has_no_usage_unless_asked),
+        cmocka_unit_test(every_chunk_tells_the_usage_so_far_if_asked),
         cmocka_unit_test(the_stop_that_ended_a_choice_is_named),
         cmocka_unit_test(echo_shows_the_prompt_and_its_logprobs_in_every_choice),
         cmocka_unit_test(the_tokens_of_logprobs_are_the_text),
