@@ -133,6 +133,8 @@ void engine_stop(struct engine *engine, const char *why);
 int engine_join(struct engine *engine, int64_t timeout_ns);
 void engine_destroy(struct engine *engine);     /* joined, or never started; NULL is allowed */
 
+enum { ENGINE_STEP_BUCKETS = 18 };
+
 /* A recent moment, any thread. */
 struct engine_state {
     int64_t heartbeat_ns;           /* clock_now_ns() of the last sign of life */
@@ -145,6 +147,9 @@ struct engine_state {
     uint64_t prompt_tokens, output_tokens;      /* computed and sampled so far */
     uint64_t prefix_queries, prefix_hits;       /* in tokens */
     int64_t step_ns;                            /* spent in steps so far */
+    uint64_t step_tokens;                       /* rows of all steps: prompt and generated tokens */
+    uint64_t steps_of[ENGINE_STEP_BUCKETS];     /* [i]: steps of at most 2^i tokens and more than 2^(i-1);
+                                                   the last: of any more */
 };
 void engine_read_state(const struct engine *engine, struct engine_state *out);
 

@@ -270,6 +270,17 @@ static void take_results(struct engine *e, const struct step_plan *plan)
     }
 }
 
+static void count_step(struct engine_state *c, int n_tokens, int64_t ns)
+{
+    int bucket = 0;
+    while (bucket < ENGINE_STEP_BUCKETS - 1 && n_tokens > 1 << bucket)
+        bucket++;
+    c->n_steps++;
+    c->step_ns += ns;
+    c->step_tokens += (uint64_t)n_tokens;
+    c->steps_of[bucket]++;
+}
+
 static enum status step(struct engine *e, const struct step_plan *plan)
 {
     struct batch batch;
@@ -277,8 +288,7 @@ static enum status step(struct engine *e, const struct step_plan *plan)
     publish_state(e, 1);
     int64_t start = clock_now_ns();
     TRY(model_step(e->options.model, &batch));
-    e->counters.step_ns += clock_now_ns() - start;
-    e->counters.n_steps++;
+    count_step(&e->counters, batch.n_rows, clock_now_ns() - start);
     scheduler_commit(e->scheduler, plan);
     take_results(e, plan);
     return STATUS_OK;

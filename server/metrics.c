@@ -156,6 +156,21 @@ static double used_share(const struct engine_state *e)
     return e->n_blocks > 0 ? (double)used / e->n_blocks : 0;
 }
 
+static enum status write_step_sizes(const struct metrics *m, const struct engine_state *e, struct buf *out)
+{
+    static const char name[] = "iteration_tokens_total";
+    uint64_t n = 0;
+    TRY(write_head(out, name, "histogram", "Tokens of one step, prompt and generated together."));
+    for (int i = 0; i < ENGINE_STEP_BUCKETS - 1; i++) {
+        n += e->steps_of[i];
+        TRY(buf_printf(out, "latentd_%s_bucket{%s,le=\"%d\"} %" PRIu64 "\n", name, m->labels, 1 << i, n));
+    }
+    n += e->steps_of[ENGINE_STEP_BUCKETS - 1];
+    TRY(buf_printf(out, "latentd_%s_bucket{%s,le=\"+Inf\"} %" PRIu64 "\n", name, m->labels, n));
+    TRY(buf_printf(out, "latentd_%s_sum{%s} %" PRIu64 "\n", name, m->labels, e->step_tokens));
+    return buf_printf(out, "latentd_%s_count{%s} %" PRIu64 "\n", name, m->labels, n);
+}
+
 static enum status write_engine(const struct metrics *m, const struct engine_state *e, struct buf *out)
 {
     const struct {
@@ -270,6 +285,7 @@ static enum status write_process(struct buf *out)
 enum status metrics_write(const struct metrics *m, const struct metrics_view *view, struct buf *out)
 {
     TRY(write_engine(m, &view->engine, out));
+    TRY(write_step_sizes(m, &view->engine, out));
     TRY(write_finishes(m, out));
     for (int i = 0; i < METRICS_N_HISTOGRAMS; i++)
         TRY(write_histogram(m, i, out));

@@ -10,6 +10,7 @@
  *   e2e_request_latency    arrival -> end
  *   inter_token_latency    each gap between two tokens of one choice
  *   request_time_per_output_token   (end - first token) / (tokens - 1)
+ *   iteration_tokens_total          tokens of one step, of all sequences together; counted by the engine
  *
  * Owner: the loop thread.  Memory: one allocation at create.
  */

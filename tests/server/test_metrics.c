@@ -109,7 +109,9 @@ static void the_engine_and_every_device_are_told(void **state)
                                    .n_cached_blocks = 2,
                                    .prefix_hits = 4,
                                    .output_tokens = 99,
-                                   .step_ns = 2500000000 };
+                                   .step_ns = 2500000000,
+                                   .step_tokens = 1234,
+                                   .steps_of = { 5, 0, 2, [ENGINE_STEP_BUCKETS - 1] = 1 } };
     assert_int_equal(metrics_create(&m, "demo", NULL), STATUS_OK);
     char *text = text_of(m, &engine);
     NEAR(value_of(text, "latentd_num_requests_running{model_name=\"demo\"}"), 3);
@@ -118,6 +120,12 @@ static void the_engine_and_every_device_are_told(void **state)
     NEAR(value_of(text, "latentd_prefix_cache_hits_total{model_name=\"demo\"}"), 4);
     NEAR(value_of(text, "latentd_generation_tokens_total{model_name=\"demo\"}"), 99);
     NEAR(value_of(text, "latentd_iteration_seconds_total{model_name=\"demo\"}"), 2.5);
+    NEAR(value_of(text, "latentd_iteration_tokens_total_bucket{model_name=\"demo\",le=\"1\"}"), 5);
+    NEAR(value_of(text, "latentd_iteration_tokens_total_bucket{model_name=\"demo\",le=\"4\"}"), 7);
+    NEAR(value_of(text, "latentd_iteration_tokens_total_bucket{model_name=\"demo\",le=\"65536\"}"), 7);
+    NEAR(value_of(text, "latentd_iteration_tokens_total_bucket{model_name=\"demo\",le=\"+Inf\"}"), 8);
+    NEAR(value_of(text, "latentd_iteration_tokens_total_count{model_name=\"demo\"}"), 8);
+    NEAR(value_of(text, "latentd_iteration_tokens_total_sum{model_name=\"demo\"}"), 1234);
     NEAR(value_of(text, "latentd_device_weight_bytes{model_name=\"demo\",device=\"1\"}"), 12);
     NEAR(value_of(text, "latentd_device_busy_seconds_total{model_name=\"demo\",device=\"0\"}"), 1.5);
     NEAR(value_of(text, "latentd_device_waited_seconds_total{model_name=\"demo\",device=\"1\"}"), 0.25);
