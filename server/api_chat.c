@@ -20,8 +20,8 @@ struct chat_body {
 static const struct body_field fields[] = {
     { "messages", BODY_ARRAY(struct chat_body, messages),
       .schema =
-          "\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"role\"],\"properties\":{"
-          "\"role\":{\"type\":\"string\"},\"content\":{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\","
+          "\"type\":\"array\",\"minItems\":1,\"items\":{\"type\":\"object\",\"required\":[\"role\"],"
+          "\"properties\":{\"role\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":64},\"content\":{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\","
           "\"items\":{\"type\":\"object\"}},{\"type\":\"null\"}]}}}",
       .help = "the conversation; content is a text or an array of text parts" },
     GENERATE_FIELDS(struct chat_body),
@@ -31,6 +31,7 @@ static const struct body_field fields[] = {
     { "top_logprobs", BODY_INT(struct chat_body, top_logprobs), .min = 0, .max = SAMPLING_MAX_TOP,
       .help = "and of so many likeliest ones; needs logprobs" },
     { "tools", BODY_ARRAY(struct chat_body, tools),
+      .schema = "\"type\":[\"array\",\"null\"],\"items\":{\"type\":\"object\"}",
       .help = "given to the template; a call of one comes back as text" },
     { "tool_choice", BODY_ANY(struct chat_body, tool_choice), .schema = "\"enum\":[\"none\",\"auto\",null]",
       .help = "none: the template is given no tools" },

@@ -15,9 +15,7 @@ struct completions_body {
 
 static const struct body_field fields[] = {
     { "prompt", BODY_ANY(struct completions_body, prompt),
-      .schema =
-          "\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"oneOf\":[{\"type\":\"string\"},"
-          "{\"type\":\"integer\"},{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}]}}]",
+      .schema = API_PROMPTS_SCHEMA,
       .help = "a text, an array of texts, an array of tokens, or an array of such arrays" },
     GENERATE_FIELDS(struct completions_body),
     { "best_of", BODY_INT(struct completions_body, best_of), .min = 1, .max = REQUEST_MAX_CHOICES,

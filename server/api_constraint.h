@@ -31,7 +31,9 @@ struct api_constraint_body {
     { "guided_json", BODY_ANY(type, field.guided_json),                                                     \
       .schema = "\"type\":[\"object\",\"string\",\"null\"]", .help = "a JSON schema that the text fits" },  \
     { "guided_regex", BODY_TEXT(type, field.guided_regex), .help = "a pattern that the text matches" },     \
-    { "guided_choice", BODY_ARRAY(type, field.guided_choice), .help = "texts of which the output is one" }, \
+    { "guided_choice", BODY_ARRAY(type, field.guided_choice),                                               \
+      .schema = "\"type\":[\"array\",\"null\"],\"items\":{\"type\":\"string\"}",                            \
+      .help = "texts of which the output is one" },                                                         \
     { "structured_outputs", BODY_OBJECT(type, field.structured_outputs),                                    \
       .help = "one of json, regex, choice, json_object, as in the guided fields" },                         \
     { "guided_grammar", BODY_REFUSED, .help = "use guided_regex or guided_json" },                          \

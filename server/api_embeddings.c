@@ -22,9 +22,7 @@ struct embeddings_body {
 
 static const struct body_field fields[] = {
     { "input", BODY_ANY(struct embeddings_body, input),
-      .schema =
-          "\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"oneOf\":[{\"type\":\"string\"},"
-          "{\"type\":\"integer\"},{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}]}}]",
+      .schema = API_PROMPTS_SCHEMA,
       .help = "a text, an array of texts, an array of tokens, or an array of such arrays" },
     { "model", BODY_IGNORED, .schema = "\"type\":[\"string\",\"null\"]",
       .help = "must be a served name or absent; there is one model" },

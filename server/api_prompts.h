@@ -13,6 +13,13 @@
 #include "server/api_private.h"
 #include "server/api_refusal.h"
 
+/* A token id, and the forms above, for the OpenAPI document: a model's own bounds are not in it. */
+#define API_TOKEN_SCHEMA "{\"type\":\"integer\",\"minimum\":0}"
+#define API_PROMPTS_SCHEMA                                                                                  \
+    "\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"minItems\":1,\"items\":{\"oneOf\":["                    \
+    "{\"type\":\"string\"}," API_TOKEN_SCHEMA ",{\"type\":\"array\",\"minItems\":1,"                        \
+    "\"items\":" API_TOKEN_SCHEMA "}]}}]"
+
 struct api_prompt {
     int32_t *ids;               /* [n], owned by the list; n >= 1 */
     int32_t n;

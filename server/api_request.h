@@ -56,14 +56,18 @@ struct generate_body {
     { "frequency_penalty", BODY_NUMBER(type, g.frequency_penalty), .low = -2, .high = 2,                    \
       .help = "taken off the logits of tokens of the output, per occurrence" },                             \
     { "logit_bias", BODY_OBJECT(type, g.logit_bias),                                                        \
+      .schema = "\"type\":[\"object\",\"null\"],\"propertyNames\":{\"pattern\":\"^[0-9]{1,18}$\"},"         \
+                "\"additionalProperties\":{\"type\":\"number\",\"minimum\":-100,\"maximum\":100}",          \
       .help = "{\"token id\": -100 to 100}, added to the logits" },                                         \
     { "seed", BODY_INT(type, g.seed), .min = -INT64_MAX, .max = INT64_MAX,                                  \
       .help = "the same seed gives the same text; absent or -1: a random one" },                            \
     { "stop", BODY_ANY(type, g.stop),                                                                       \
-      .schema = "\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"    \
-                "{\"type\":\"null\"}]",                                                                     \
+      .schema = "\"oneOf\":[{\"type\":\"string\",\"minLength\":1},{\"type\":\"array\",\"items\":"           \
+                "{\"type\":\"string\",\"minLength\":1}},{\"type\":\"null\"}]",                              \
       .help = "texts that end the output; they are not part of it" },                                       \
-    { "stop_token_ids", BODY_ARRAY(type, g.stop_token_ids), .help = "tokens that end the output" },         \
+    { "stop_token_ids", BODY_ARRAY(type, g.stop_token_ids),                                                 \
+      .schema = "\"type\":[\"array\",\"null\"],\"items\":" API_TOKEN_SCHEMA,                                \
+      .help = "tokens that end the output" },                                                               \
     { "include_stop_str_in_output", BODY_FLAG(type, g.include_stop),                                        \
       .help = "the stop text is part of the output" },                                                      \
     { "ignore_eos", BODY_FLAG(type, g.ignore_eos), .help = "the model's end of text ends nothing" },        \

@@ -43,7 +43,8 @@ struct detokenize_body {
 
 static const struct body_field detokenize_fields[] = {
     { "tokens", BODY_ARRAY(struct detokenize_body, tokens),
-      .schema = "\"type\":\"array\",\"items\":{\"type\":\"integer\"}", .help = "token ids" },
+      .schema = "\"type\":\"array\",\"items\":" API_TOKEN_SCHEMA,
+      .help = "token ids" },
     { "model", BODY_IGNORED, .schema = "\"type\":[\"string\",\"null\"]", .help = "a served name" },
     { "skip_special_tokens", BODY_FLAG(struct detokenize_body, skip_special),
       .help = "special tokens have no text" },
