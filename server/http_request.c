@@ -310,6 +310,23 @@ static void check_framing(struct http_request *request)
     }
 }
 
+/* What is said once: two of them would be read differently by those that take the first and those, a proxy
+ * perhaps, that take the last. */
+static void check_singles(struct http_request *request)
+{
+    static const struct {
+        const char *name, *refusal;
+    } singles[] = {
+        { "authorization", "Authorization is given more than once" },
+        { "x-api-key", "X-Api-Key is given more than once" },
+        { "content-type", "Content-Type is given more than once" },
+    };
+    const char *value;
+    for (size_t i = 0; i < sizeof singles / sizeof singles[0]; i++)
+        if (count_header(request, singles[i].name, &value) > 1)
+            http_request_refuse(request, 400, singles[i].refusal, 0);
+}
+
 static void check_head(struct http_request *request)
 {
     const char *value = NULL;
@@ -327,6 +344,7 @@ static void check_head(struct http_request *request)
         else
             http_request_refuse(request, 417, "the only expectation known here is 100-continue", 0);
     }
+    check_singles(request);
     check_framing(request);
 }
 

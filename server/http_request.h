@@ -16,6 +16,7 @@
  *   - chunk-size lines, the CRLF after a chunk and the trailers likewise;
  *   - Content-Length is digits, once, and never beside Transfer-Encoding;
  *     Transfer-Encoding is exactly "chunked", once, and only in HTTP/1.1.
+ * For the same reason Host, Authorization, X-Api-Key and Content-Type are there once at most.
  *
  * Owner:  the loop thread.
  * Memory: head, chunk lines and body are buffers with the limits as maxima; small ones are

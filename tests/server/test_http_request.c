@@ -104,6 +104,10 @@ static const struct row rows[] = {
 
     { "GET / HTTP/1.1\r\n\r\n", 400, NULL },
     { "GET / HTTP/1.1\r\n" HOST HOST "\r\n", 400, NULL },
+    { POST "Authorization: Bearer a\r\nAUTHORIZATION: Bearer a\r\n\r\n", 400, NULL },
+    { POST "X-Api-Key: a\r\nA: b\r\nx-api-key: c\r\n\r\n", 400, NULL },
+    { POST "Content-Type: a/b\r\ncontent-type: a/b\r\n\r\n", 400, NULL },
+    { POST "Authorization: Bearer a\r\nX-Api-Key: a\r\nAccept: a\r\nAccept: b\r\n\r\n", 0, "" },
     { "GET / HTTP/1.1\r\n" HOST "A\x01: b\r\n\r\n", 400, NULL },
     { "GET / HTTP/1.1\r\n" HOST "A b: c\r\n\r\n", 400, NULL },
     { "GET / HTTP/1.1\r\n" HOST "no colon\r\n\r\n", 400, NULL },
