@@ -6,7 +6,7 @@
 #include "server/access_log.h"
 #include "server/api_call.h"
 #include "server/api_error.h"
-#include "server/api_refusal.h"
+#include "server/api_intake.h"
 #include "server/http_exchange.h"
 #include "server/http_server.h"
 #include "server/loop.h"
@@ -150,6 +150,7 @@ void api_destroy(struct api *api)
 {
     if (api == NULL)
         return;
+    api_intakes_join(api);
     loop_timer_destroy(api->ping_timer);
     router_destroy(api->router);
     metrics_destroy(api->metrics);
@@ -204,16 +205,17 @@ void api_fail_all(struct api *api, const char *sentence)
     fail(&failure, STATUS_BUSY, "%s", sentence);
     for (struct api_call *call = api->calls; call != NULL; call = api_call_next(call))
         api_call_fail(call, &failure);
+    api_intakes_fail(api, &failure);
 }
 
 size_t api_active_count(const struct api *api)
 {
-    return api->n_active;
+    return api->n_active + api_intakes_count(api, 1);
 }
 
 size_t api_held_count(const struct api *api)
 {
-    return api->n_calls;
+    return api->n_calls + api_intakes_count(api, 0);
 }
 
 /* ---- what the endpoints share ---- */
@@ -232,52 +234,6 @@ int32_t api_max_length(const struct api *api)
 int32_t api_n_token_ids(const struct api *api)
 {
     return model_config(api->options.model)->n_usable_tokens;
-}
-
-/* JSON, nothing, or what curl -d says when it is told nothing. */
-static int is_json_type(const char *type)
-{
-    static const char *const types[] = { "application/json", "application/x-www-form-urlencoded" };
-    if (type == NULL)
-        return 1;
-    size_t len = strcspn(type, "; \t");
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (len == strlen(types[i]) && strncasecmp(type, types[i], len) == 0)
-            return 1;
-    return len == 0;
-}
-
-static enum status check_model(const struct api *api, const json_t *object, struct api_refusal *why)
-{
-    struct json_reader r = { .object = object, .where = "", .code = STATUS_BAD_REQUEST };
-    const char *name = NULL;
-    size_t len = 0;
-    why->param = "model";
-    TRY(json_read_string(&r, "model", &name, &len, &why->err));
-    if (name == NULL || len == 0 || api_serves_model(api, name, len))
-        return STATUS_OK;
-    why->code = "model_not_found";
-    return api_refuse(why, "model", STATUS_NOT_FOUND,
-                      "no model of that name is served here; /v1/models lists what is");
-}
-
-int api_take_body(struct api *api, struct http_exchange *ex, json_t **out)
-{
-    struct api_refusal why = API_REFUSAL_NONE;
-    if (!is_json_type(http_exchange_header(ex, "content-type"))) {
-        api_error_reply(
-            ex, &(struct api_error){ .status = 415, .message = "the body must be application/json" });
-        return 0;
-    }
-    enum status s = body_parse(http_exchange_body(ex), http_exchange_body_bytes(ex), out, &why.err);
-    if (s == STATUS_OK) {
-        s = check_model(api, *out, &why);
-        if (s != STATUS_OK)
-            json_decref(*out);
-    }
-    if (s != STATUS_OK)
-        api_refusal_reply(ex, &why);
-    return s == STATUS_OK;
 }
 
 void api_reply_out(struct api *api, struct http_exchange *ex, enum status status)

@@ -14,7 +14,8 @@
  * A call is validated as a whole before its first request is submitted; until the first event of a stream a
  * failure still has a status of its own.
  *
- * Owner: the loop thread.  Memory: at create, and per call; nothing is kept of a call that has ended.
+ * Owner: the loop thread; long bodies are read on workers (api_intake.h).
+ * Memory: at create, and per call; nothing is kept of a call that has ended.
  */
 #ifndef SERVER_API_H
 #define SERVER_API_H
@@ -92,8 +93,8 @@ struct api_options {
  * BAD_OPTION: a limit is out of range.  NO_MEMORY. */
 MUST_CHECK enum status api_create(struct api **out, const struct api_options *options, struct error *err);
 
-/* No call may be active: the server is destroyed and the engine has returned every request.
- * NULL is allowed. */
+/* No call may be active: the server is destroyed and the engine has returned every request.  Waits for the
+ * workers.  NULL is allowed. */
 void api_destroy(struct api *api);
 
 /* For http_server_options, with the api as context (and log_context). */
@@ -112,10 +113,10 @@ void api_on_events(struct api *api);
  * awaited. */
 void api_fail_all(struct api *api, const char *sentence);
 
-/* Calls whose client waits for a reply. */
+/* Calls whose client waits for a reply, also those whose body is being read. */
 size_t api_active_count(const struct api *api);
 
-/* Calls the engine still holds requests of, whether or not a client waits. */
+/* Calls the engine still holds requests of or whose body is being read, whether or not a client waits. */
 size_t api_held_count(const struct api *api);
 
 #endif

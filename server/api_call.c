@@ -20,7 +20,8 @@ struct call_part {
 };
 
 struct api_call {
-    struct api_call_options options; /* exchange: NULL once the reply has ended or the client has left */
+    struct api_call_options options;
+    struct http_exchange *exchange; /* NULL before submit, and once the reply has ended or the client has left */
     struct api_call *next, *previous;
     struct call_part *parts;        /* [n_requests] */
     int n_submitted;                /* requests the engine still has */
@@ -79,7 +80,7 @@ void api_call_set_request(struct api_call *call, int prompt, struct request *req
 
 int api_call_has_client(const struct api_call *call)
 {
-    return call->options.exchange != NULL;
+    return call->exchange != NULL;
 }
 
 struct api_call *api_call_next(const struct api_call *call)
@@ -128,7 +129,7 @@ static void set_flag(struct api_call *call, int cancelled, int paused)
 /* The reply has ended or nobody waits for it: the exchange must not be touched any more. */
 static void let_go(struct api_call *call)
 {
-    call->options.exchange = NULL;
+    call->exchange = NULL;
     call->options.api->n_active--;
 }
 
@@ -152,7 +153,7 @@ static void on_drain(void *context)
 /* What the last event made visible, in one write. */
 static void send_chunk(struct api_call *call, int64_t now_ns)
 {
-    struct http_exchange *ex = call->options.exchange;
+    struct http_exchange *ex = call->exchange;
     if (call->out.len == 0)
         return;
     if (!http_stream_has_begun(ex))
@@ -168,7 +169,7 @@ static void send_chunk(struct api_call *call, int64_t now_ns)
 
 void api_call_ping(struct api_call *call, int64_t now_ns)
 {
-    if (!call->options.is_stream || call->options.exchange == NULL || call->is_paused ||
+    if (!call->options.is_stream || call->exchange == NULL || call->is_paused ||
         now_ns - call->last_write_ns < call->options.api->options.ping_ns)
         return;
     if (buf_add_text(&call->out, ": still working\n\n") == STATUS_OK)
@@ -177,7 +178,7 @@ void api_call_ping(struct api_call *call, int64_t now_ns)
 
 static void send_end(struct api_call *call, int64_t now_ns)
 {
-    struct http_exchange *ex = call->options.exchange;
+    struct http_exchange *ex = call->exchange;
     if (call->options.is_stream) {
         send_chunk(call, now_ns);
         http_stream_end(ex);
@@ -195,18 +196,18 @@ static void send_error_event(struct api_call *call, const struct error *failure)
     buf_reset(out);
     if (buf_add_text(out, "data: ") == STATUS_OK && api_error_write(out, &error) == STATUS_OK &&
         buf_add_text(out, "\n\ndata: [DONE]\n\n") == STATUS_OK)
-        http_stream_write(call->options.exchange, out->data, out->len);
-    http_stream_end(call->options.exchange);
+        http_stream_write(call->exchange, out->data, out->len);
+    http_stream_end(call->exchange);
 }
 
 void api_call_fail(struct api_call *call, const struct error *failure)
 {
-    if (call->options.exchange == NULL)
+    if (call->exchange == NULL)
         return;
-    if (http_stream_has_begun(call->options.exchange))
+    if (http_stream_has_begun(call->exchange))
         send_error_event(call, failure);
     else
-        api_error_reply_failure(call->options.exchange, failure, NULL, NULL);
+        api_error_reply_failure(call->exchange, failure, NULL, NULL);
     call->finish = "error";
     let_go(call);
     set_flag(call, 1, 0);
@@ -224,12 +225,12 @@ static void end_call(struct api_call *call)
     api_call_destroy(call);
 }
 
-void api_call_submit(struct api_call *call)
+void api_call_submit(struct api_call *call, struct http_exchange *ex)
 {
     struct api *api = call->options.api;
-    struct http_exchange *ex = call->options.exchange;
     struct error err;
     enum status s = STATUS_OK;
+    call->exchange = ex;
     call->arrival_ns = http_exchange_arrival_ns(ex);
     call->last_write_ns = clock_now_ns();
     call->log_entry = access_log_begin(api->options.access_log, http_exchange_request_id(ex),
@@ -285,7 +286,7 @@ static void observe_choice_end(struct api_call *call, const struct call_part *pa
         [FINISH_CANCELLED] = { METRICS_ABORT, "abort" },
     };
     metrics_count_finish(call->options.api->metrics, rows[event->finish].how);
-    if (part->prompt == 0 && event->choice == 0 && call->options.exchange != NULL)
+    if (part->prompt == 0 && event->choice == 0 && call->exchange != NULL)
         call->finish = rows[event->finish].text;
 }
 
@@ -293,7 +294,7 @@ static void observe_done(struct api_call *call, const struct request *request, c
                          int64_t now_ns)
 {
     struct metrics *m = call->options.api->metrics;
-    if (call->options.exchange == NULL)
+    if (call->exchange == NULL)
         return;
     if (request->task == REQUEST_EMBED)
         metrics_count_finish(m, METRICS_STOP);
@@ -323,7 +324,7 @@ static void observe(struct api_call *call, const struct call_part *part, const s
         observe_choice_end(call, part, event);
         break;
     case ENGINE_DONE:
-        if (part->request->task == REQUEST_EMBED && call->options.exchange != NULL)
+        if (part->request->task == REQUEST_EMBED && call->exchange != NULL)
             call->finish = "stop";
         observe_done(call, part->request, &event->usage, now_ns);
         reply_add_usage(&call->usage, &event->usage);
@@ -363,7 +364,7 @@ void api_call_take(void *owner, const struct engine_event *event, int64_t now_ns
     struct call_part *part = owner;
     struct api_call *call = part->call;
     observe(call, part, event, now_ns);
-    if (call->options.exchange != NULL)
+    if (call->exchange != NULL)
         reply_to(call, part, event, now_ns);
     if (event->kind != ENGINE_DONE && event->kind != ENGINE_FAILED)
         return;

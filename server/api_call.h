@@ -14,7 +14,7 @@
  * Back-pressure: a stream whose client does not read pauses its requests (they take no steps) until the
  * client has read on.
  *
- * Owner: the loop thread.
+ * Owner: the loop thread from api_call_submit on; before it whoever makes the call, on any thread.
  */
 #ifndef SERVER_API_CALL_H
 #define SERVER_API_CALL_H
@@ -36,7 +36,6 @@ struct call_output {
 
 struct api_call_options {
     struct api *api;
-    struct http_exchange *exchange;
     const struct call_output *output;
     void *state;                    /* taken over if create succeeds */
     int n_requests;
@@ -54,9 +53,9 @@ void api_call_destroy(struct api_call *call);
 /* Request number `prompt` of the call; taken over. */
 void api_call_set_request(struct api_call *call, int prompt, struct request *request);
 
-/* Every request is set: hand them to the engine.  If it refuses one, the others are cancelled and the client
- * gets the error.  Either way the call is no longer the caller's. */
-void api_call_submit(struct api_call *call);
+/* Every request is set: hand them to the engine, whose events become the reply of the exchange.  If it refuses
+ * one, the others are cancelled and the client gets the error.  Either way the call is no longer the caller's. */
+void api_call_submit(struct api_call *call, struct http_exchange *exchange);
 
 /* One event; owner is its request's.  Ends the call if nothing is left to come. */
 void api_call_take(void *owner, const struct engine_event *event, int64_t now_ns);

@@ -3,7 +3,7 @@
 #include "model/chat_template.h"
 #include "server/api_error.h"
 #include "server/api_generate.h"
-#include "server/http_exchange.h"
+#include "server/api_intake.h"
 
 #include <string.h>
 
@@ -21,8 +21,9 @@ static const struct body_field fields[] = {
     { "messages", BODY_ARRAY(struct chat_body, messages),
       .schema =
           "\"type\":\"array\",\"minItems\":1,\"items\":{\"type\":\"object\",\"required\":[\"role\"],"
-          "\"properties\":{\"role\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":64},\"content\":{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\","
-          "\"items\":{\"type\":\"object\"}},{\"type\":\"null\"}]}}}",
+          "\"properties\":{\"role\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":64},"
+          "\"content\":{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"object\"}},"
+          "{\"type\":\"null\"}]}}}",
       .help = "the conversation; content is a text or an array of text parts" },
     GENERATE_FIELDS(struct chat_body),
     { "max_completion_tokens", BODY_INT(struct chat_body, g.max_tokens), .min = -1,
@@ -208,8 +209,8 @@ static enum status read_prompt(const struct api *api, const struct chat_body *b,
 
 /* ---- the endpoint ---- */
 
-static enum status submit(struct api *api, struct http_exchange *ex, const struct chat_body *b,
-                          struct api_prompt *prompt, struct api_refusal *why)
+static enum status make_call(struct api *api, const struct chat_body *b, struct api_prompt *prompt,
+                             struct api_call **out, struct api_refusal *why)
 {
     struct api_prompts prompts = { .prompts = prompt, .n = 1 };
     struct generate_extra extra = {
@@ -217,14 +218,14 @@ static enum status submit(struct api *api, struct http_exchange *ex, const struc
         .want_logprob = b->want_logprobs, .n_top = (int)b->top_logprobs,
     };
     struct api_generate_options options = {
-        .api = api, .exchange = ex, .body = &b->g, .prompts = &prompts, .extra = &extra, .shape = REPLY_CHAT,
+        .api = api, .body = &b->g, .prompts = &prompts, .extra = &extra, .shape = REPLY_CHAT,
         .id_prefix = "chatcmpl-", .n_returned = (int)b->g.n, .want_logprobs = b->want_logprobs,
     };
-    return api_generate_start(&options, why);
+    return api_generate_make(&options, out, why);
 }
 
-static enum status take(struct api *api, struct http_exchange *ex, const json_t *object, struct chat_body *b,
-                        struct api_refusal *why)
+static enum status read_fields(struct api *api, const json_t *object, struct chat_body *b, struct api_call **out,
+                               struct api_refusal *why)
 {
     struct api_prompt prompt = { .ids = NULL };
     struct buf text;
@@ -235,29 +236,29 @@ static enum status take(struct api *api, struct http_exchange *ex, const json_t 
     enum status s = read_prompt(api, b, &prompt, &text, why);
     buf_clear(&text);
     if (s == STATUS_OK)
-        s = submit(api, ex, b, &prompt, why);
+        s = make_call(api, b, &prompt, out, why);
     api_prompt_clear(&prompt);
+    return s;
+}
+
+static enum status read_chat(struct api *api, const json_t *object, struct api_intake_result *out,
+                             struct api_refusal *why)
+{
+    struct chat_body body = { .add_generation_prompt = 1 };
+    generate_body_init(&body.g, api);
+    body.g.add_special = 0;
+    enum status s = read_fields(api, object, &body, &out->call, why);
+    generate_body_clear(&body.g);
     return s;
 }
 
 void api_handle_chat(void *context, struct http_exchange *ex)
 {
     struct api *api = context;
-    struct chat_body body = { .add_generation_prompt = 1 };
-    struct api_refusal why = API_REFUSAL_NONE;
-    json_t *object;
-    if (api->options.chat_template == NULL) {
+    if (api->options.chat_template == NULL)
         api_error_reply(ex, &(struct api_error){ .status = 501, .message = "this model has no chat format" });
-        return;
-    }
-    if (!api_take_body(api, ex, &object))
-        return;
-    generate_body_init(&body.g, api);
-    body.g.add_special = 0;
-    if (take(api, ex, object, &body, &why) != STATUS_OK)
-        api_refusal_reply(ex, &why);
-    generate_body_clear(&body.g);
-    json_decref(object);
+    else
+        api_intake(api, ex, read_chat);
 }
 
 /* For /tokenize, which shows the prompt that a conversation becomes. */

@@ -1,8 +1,8 @@
 /* api_completions.c - POST /v1/completions: prompts in, continuations out. */
 #include "server/api_call.h"
 #include "server/api_generate.h"
+#include "server/api_intake.h"
 #include "server/api_request.h"
-#include "server/http_exchange.h"
 
 #include <stdlib.h>
 
@@ -41,8 +41,8 @@ static enum status check(const struct completions_body *b, struct api_refusal *w
     return STATUS_OK;
 }
 
-static enum status submit(struct api *api, struct http_exchange *ex, const struct completions_body *b,
-                          const struct api_prompts *prompts, struct api_refusal *why)
+static enum status make_call(struct api *api, const struct completions_body *b, const struct api_prompts *prompts,
+                             struct api_call **out, struct api_refusal *why)
 {
     int n_choices = (int)(b->best_of != 0 ? b->best_of : b->g.n);
     int has_logprobs = b->logprobs != GENERATE_ABSENT;
@@ -52,15 +52,15 @@ static enum status submit(struct api *api, struct http_exchange *ex, const struc
         .want_prompt_logprobs = b->echo && has_logprobs,
     };
     struct api_generate_options options = {
-        .api = api, .exchange = ex, .body = &b->g, .prompts = prompts, .extra = &extra,
+        .api = api, .body = &b->g, .prompts = prompts, .extra = &extra,
         .shape = REPLY_COMPLETION, .id_prefix = "cmpl-", .n_returned = (int)b->g.n,
         .want_logprobs = has_logprobs, .echo = b->echo,
     };
-    return api_generate_start(&options, why);
+    return api_generate_make(&options, out, why);
 }
 
-static enum status take(struct api *api, struct http_exchange *ex, const json_t *object,
-                        struct completions_body *b, struct api_refusal *why)
+static enum status read_fields(struct api *api, const json_t *object, struct completions_body *b,
+                               struct api_call **out, struct api_refusal *why)
 {
     struct api_prompts prompts;
     TRY(body_fields_read(&api_completions_fields, object, b, &why->param, &why->err));
@@ -71,22 +71,22 @@ static enum status take(struct api *api, struct http_exchange *ex, const json_t 
     int n_choices = (int)(b->best_of != 0 ? b->best_of : b->g.n);
     enum status s = generate_check(&b->g, api, prompts.n, n_choices, why);
     if (s == STATUS_OK)
-        s = submit(api, ex, b, &prompts, why);
+        s = make_call(api, b, &prompts, out, why);
     api_prompts_clear(&prompts);
+    return s;
+}
+
+static enum status read_completions(struct api *api, const json_t *object, struct api_intake_result *out,
+                                    struct api_refusal *why)
+{
+    struct completions_body body = { .logprobs = GENERATE_ABSENT };
+    generate_body_init(&body.g, api);
+    enum status s = read_fields(api, object, &body, &out->call, why);
+    generate_body_clear(&body.g);
     return s;
 }
 
 void api_handle_completions(void *context, struct http_exchange *ex)
 {
-    struct api *api = context;
-    struct completions_body body = { .logprobs = GENERATE_ABSENT };
-    struct api_refusal why = API_REFUSAL_NONE;
-    json_t *object;
-    if (!api_take_body(api, ex, &object))
-        return;
-    generate_body_init(&body.g, api);
-    if (take(api, ex, object, &body, &why) != STATUS_OK)
-        api_refusal_reply(ex, &why);
-    generate_body_clear(&body.g);
-    json_decref(object);
+    api_intake(context, ex, read_completions);
 }

@@ -8,7 +8,7 @@
  *
  * Two of them at once are refused.
  *
- * Threads: the loop thread.  Memory: the text of the constraint.
+ * Threads: any.  Memory: the text of the constraint.
  */
 #ifndef SERVER_API_CONSTRAINT_H
 #define SERVER_API_CONSTRAINT_H

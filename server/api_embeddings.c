@@ -4,9 +4,8 @@
  */
 #include "base/json_write.h"
 #include "server/api_call.h"
-#include "server/api_error.h"
+#include "server/api_intake.h"
 #include "server/api_prompts.h"
-#include "server/http_exchange.h"
 #include "server/reply.h"
 
 #include <math.h>
@@ -176,13 +175,13 @@ static enum status fill_call(const struct embeddings_body *b, const struct api_p
     return STATUS_OK;
 }
 
-static enum status submit(struct api *api, struct http_exchange *ex, const struct embeddings_body *b,
-                          const struct api_prompts *prompts, struct api_refusal *why)
+static enum status make_call(struct api *api, const struct embeddings_body *b, const struct api_prompts *prompts,
+                             struct api_call **out, struct api_refusal *why)
 {
     struct embeddings *state = NULL;
     struct api_call *call;
     TRY(make_state(api, b, prompts->n, &state, why));
-    struct api_call_options options = { .api = api, .exchange = ex, .output = &embeddings_output,
+    struct api_call_options options = { .api = api, .output = &embeddings_output,
                                         .state = state, .n_requests = prompts->n, .n_choices = 1 };
     enum status s = api_call_create(&call, &options, &why->err);
     if (s != STATUS_OK) {
@@ -194,7 +193,7 @@ static enum status submit(struct api *api, struct http_exchange *ex, const struc
         api_call_destroy(call);
         return s;
     }
-    api_call_submit(call);
+    *out = call;
     return STATUS_OK;
 }
 
@@ -211,8 +210,8 @@ static enum status check(const struct api *api, const struct embeddings_body *b,
     return STATUS_OK;
 }
 
-static enum status take(struct api *api, struct http_exchange *ex, const json_t *object,
-                        struct api_refusal *why)
+static enum status read_embeddings(struct api *api, const json_t *object, struct api_intake_result *out,
+                                   struct api_refusal *why)
 {
     struct embeddings_body b = { .add_special = 1 };
     struct api_prompts prompts;
@@ -221,19 +220,12 @@ static enum status take(struct api *api, struct http_exchange *ex, const json_t 
     struct api_prompts_rules rules = { .api = api, .field = "input", .add_special = b.add_special,
                                        .max_prompts = api->options.limits.max_prompts };
     TRY(api_prompts_read(&prompts, b.input, &rules, why));
-    enum status s = submit(api, ex, &b, &prompts, why);
+    enum status s = make_call(api, &b, &prompts, &out->call, why);
     api_prompts_clear(&prompts);
     return s;
 }
 
 void api_handle_embeddings(void *context, struct http_exchange *ex)
 {
-    struct api *api = context;
-    struct api_refusal why = API_REFUSAL_NONE;
-    json_t *object;
-    if (!api_take_body(api, ex, &object))
-        return;
-    if (take(api, ex, object, &why) != STATUS_OK)
-        api_refusal_reply(ex, &why);
-    json_decref(object);
+    api_intake(context, ex, read_embeddings);
 }

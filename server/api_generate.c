@@ -34,7 +34,7 @@ static const struct call_output reply_output = {
 /* Ids are unique within this process, and those of two processes differ. */
 static void make_id(struct api *api, const char *prefix, char *out, size_t max)
 {
-    snprintf(out, max, "%s%016" PRIx64 "%08" PRIx64, prefix, api->id_salt, ++api->next_call);
+    snprintf(out, max, "%s%016" PRIx64 "%08" PRIx64, prefix, api->id_salt, atomic_fetch_add(&api->next_call, 1) + 1);
 }
 
 static int32_t count_prompt_tokens(const struct api_prompts *prompts)
@@ -92,13 +92,14 @@ static enum status fill_call(const struct api_generate_options *o, struct reply 
     return STATUS_OK;
 }
 
-enum status api_generate_start(const struct api_generate_options *o, struct api_refusal *why)
+enum status api_generate_make(const struct api_generate_options *o, struct api_call **out,
+                              struct api_refusal *why)
 {
     struct reply *reply;
     struct api_call *call;
     TRY(make_reply(o, &reply, &why->err));
     struct api_call_options options = {
-        .api = o->api, .exchange = o->exchange, .output = &reply_output, .state = reply,
+        .api = o->api, .output = &reply_output, .state = reply,
         .n_requests = o->prompts->n, .n_choices = o->extra->n_choices, .is_stream = o->body->stream,
     };
     enum status s = api_call_create(&call, &options, &why->err);
@@ -111,6 +112,6 @@ enum status api_generate_start(const struct api_generate_options *o, struct api_
         api_call_destroy(call);
         return s;
     }
-    api_call_submit(call);
+    *out = call;
     return STATUS_OK;
 }

@@ -1,6 +1,6 @@
-/* api_generate.h - from checked prompts to a submitted call: what completions and chat share at the end.
+/* api_generate.h - from checked prompts to a call: what completions and chat share at the end.
  *
- * Owner: the loop thread.
+ * Threads: any.
  */
 #ifndef SERVER_API_GENERATE_H
 #define SERVER_API_GENERATE_H
@@ -10,7 +10,6 @@
 
 struct api_generate_options {
     struct api *api;
-    struct http_exchange *exchange;
     const struct generate_body *body;       /* checked */
     const struct api_prompts *prompts;
     const struct generate_extra *extra;
@@ -21,9 +20,9 @@ struct api_generate_options {
     int echo;
 };
 
-/* Make the requests, the reply and the call, and submit.  OK: the reply is the call's business (also if the
- * engine refused).  Otherwise nothing has happened, and *why says what to reply. */
-MUST_CHECK enum status api_generate_start(const struct api_generate_options *options,
-                                          struct api_refusal *why);
+/* Make the requests, the reply and the call, for api_call_submit or api_call_destroy.  On failure *why says
+ * what to reply. */
+MUST_CHECK enum status api_generate_make(const struct api_generate_options *options, struct api_call **out,
+                                         struct api_refusal *why);
 
 #endif

@@ -11,8 +11,9 @@
 
 struct http_exchange;
 
+/* Readers of long bodies (api_intake.h) look, on other threads, at what is fixed at create and no more. */
 struct api {
-    struct api_options options;
+    struct api_options options;         /* fixed at create, and so are router .. trie and what follows salt */
     struct router *router;
     struct api_route *documented;       /* [n_routes] more_routes, then the api's own */
     struct route *routes;               /* [n_routes] the same for the router */
@@ -25,8 +26,9 @@ struct api {
     struct api_call *calls;             /* newest first */
     size_t n_calls;                     /* in that list */
     size_t n_active;                    /* of them with a client */
+    struct api_intake *intakes;         /* long bodies that are not read yet, in order of arrival */
     int64_t created;                    /* Unix seconds */
-    uint64_t next_call;
+    _Atomic uint64_t next_call;         /* any thread */
     uint64_t id_salt;                   /* makes ids of two runs differ */
     int takes_developer;                /* the chat template shows messages of the role "developer" */
 };
@@ -36,10 +38,6 @@ int32_t api_max_length(const struct api *api);
 
 /* Ids that may stand in a prompt: 0 .. n - 1. */
 int32_t api_n_token_ids(const struct api *api);
-
-/* The body as an object for json_decref, checked: JSON's media type, an object, "model" a name that is
- * served.  0: the error reply has been given. */
-int api_take_body(struct api *api, struct http_exchange *ex, json_t **out);
 
 /* 1 if a request may name the model so. */
 int api_serves_model(const struct api *api, const char *name, size_t len);

@@ -5,7 +5,7 @@
  *   [1, 2, 3]           one, as it is
  *   [[1, 2], "a", ..]   one for each
  *
- * Threads: the loop thread.  Memory: the lists; texts are borrowed from the body.
+ * Threads: any.  Memory: the lists; texts are borrowed from the body.
  */
 #ifndef SERVER_API_PROMPTS_H
 #define SERVER_API_PROMPTS_H

@@ -3,7 +3,7 @@
  *   body --GENERATE_FIELDS--> struct generate_body --generate_check--> (all of it once)
  *                                                  --generate_request--> struct request, for each prompt
  *
- * Threads: the loop thread.  Memory: texts and arrays are borrowed from the body; the constraint is owned.
+ * Threads: any.  Memory: texts and arrays are borrowed from the body; the constraint is owned.
  */
 #ifndef SERVER_API_REQUEST_H
 #define SERVER_API_REQUEST_H

@@ -8,9 +8,8 @@
 #include "model/chat_template.h"
 #include "model/detokenizer.h"
 #include "model/tokenizer.h"
-#include "server/api_error.h"
+#include "server/api_intake.h"
 #include "server/api_prompts.h"
-#include "server/http_exchange.h"
 
 #include <stdlib.h>
 
@@ -127,7 +126,8 @@ static enum status encode_text(const struct api *api, const struct tokenize_body
     return STATUS_OK;
 }
 
-static enum status tokenize(struct api *api, const json_t *object, struct api_refusal *why)
+static enum status read_tokenize(struct api *api, const json_t *object, struct api_intake_result *out,
+                                 struct api_refusal *why)
 {
     struct tokenize_body b = { .add_special = 1 };
     struct api_prompt prompt = { .ids = NULL };
@@ -137,30 +137,32 @@ static enum status tokenize(struct api *api, const json_t *object, struct api_re
                           "'prompt' (or 'content', or 'messages') is required");
     enum status s = b.messages != NULL ? api_chat_encode(api, object, &prompt, why)
                                        : encode_text(api, &b, &prompt, why);
-    if (s == STATUS_OK)
-        s = write_tokens(api, &b, &prompt, &api->out);
+    if (s == STATUS_OK && write_tokens(api, &b, &prompt, &out->reply) != STATUS_OK)
+        s = api_refuse(why, NULL, STATUS_NO_MEMORY, "no memory for the reply");
     api_prompt_clear(&prompt);
     return s;
 }
 
 /* ---- detokenize ---- */
 
-static enum status write_text(struct api *api, const int32_t *ids, size_t n, int skip_special)
+static enum status write_text(const struct api *api, const int32_t *ids, size_t n, int skip_special,
+                              struct buf *out)
 {
     struct buf text;
     buf_init(&text, API_MAX_REPLY_BYTES / 2);
     enum status s = detokenizer_decode(api->options.tokenizer, ids, n, skip_special, &text);
     const char *names[] = { "{\"prompt\":", ",\"content\":" };
     for (size_t i = 0; i < 2 && s == STATUS_OK; i++) {
-        s = buf_add_text(&api->out, names[i]);
+        s = buf_add_text(out, names[i]);
         if (s == STATUS_OK)
-            s = json_write_string(&api->out, text.len > 0 ? text.data : "", text.len);
+            s = json_write_string(out, text.len > 0 ? text.data : "", text.len);
     }
     buf_clear(&text);
-    return s == STATUS_OK ? buf_add_char(&api->out, '}') : s;
+    return s == STATUS_OK ? buf_add_char(out, '}') : s;
 }
 
-static enum status detokenize(struct api *api, const json_t *object, struct api_refusal *why)
+static enum status read_detokenize(struct api *api, const json_t *object, struct api_intake_result *out,
+                                   struct api_refusal *why)
 {
     struct detokenize_body b = { .tokens = NULL };
     struct api_prompts_rules rules = { .api = api, .field = "tokens" };
@@ -170,7 +172,7 @@ static enum status detokenize(struct api *api, const json_t *object, struct api_
     if (b.tokens == NULL)
         return api_refuse(why, "tokens", STATUS_BAD_REQUEST, "'tokens' is required");
     TRY(api_token_ids_read(b.tokens, &rules, &ids, &n, why));
-    enum status s = write_text(api, ids, n, b.skip_special);
+    enum status s = write_text(api, ids, n, b.skip_special, &out->reply);
     free(ids);
     return s == STATUS_OK
                ? s
@@ -206,31 +208,14 @@ static enum status write_info(const struct api *api, struct buf *out)
 
 /* ---- handlers ---- */
 
-static void reply(struct api *api, struct http_exchange *ex,
-                  enum status (*work)(struct api *, const json_t *, struct api_refusal *))
-{
-    struct api_refusal why = API_REFUSAL_NONE;
-    json_t *object;
-    if (!api_take_body(api, ex, &object))
-        return;
-    fail(&why.err, STATUS_NO_MEMORY, "no memory for the reply");
-    if (work(api, object, &why) == STATUS_OK) {
-        api_reply_out(api, ex, STATUS_OK);
-    } else {
-        buf_reset(&api->out);
-        api_refusal_reply(ex, &why);
-    }
-    json_decref(object);
-}
-
 void api_handle_tokenize(void *context, struct http_exchange *ex)
 {
-    reply(context, ex, tokenize);
+    api_intake(context, ex, read_tokenize);
 }
 
 void api_handle_detokenize(void *context, struct http_exchange *ex)
 {
-    reply(context, ex, detokenize);
+    api_intake(context, ex, read_detokenize);
 }
 
 void api_handle_tokenizer_info(void *context, struct http_exchange *ex)

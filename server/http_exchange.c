@@ -195,6 +195,11 @@ size_t http_exchange_body_bytes(const struct http_exchange *ex)
     return http_request_body_bytes(http_conn_request(ex->conn));
 }
 
+void http_exchange_take_body(struct http_exchange *ex, struct buf *out)
+{
+    http_request_take_body(http_conn_request(ex->conn), out);
+}
+
 const char *http_exchange_id(const struct http_exchange *ex)
 {
     return ex->id;

@@ -40,6 +40,8 @@
 #ifndef SERVER_HTTP_EXCHANGE_H
 #define SERVER_HTTP_EXCHANGE_H
 
+#include "base/buf.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -64,6 +66,10 @@ const char *http_exchange_header(const struct http_exchange *ex, const char *nam
 /* The decoded body; "" if there is none.  May hold NUL bytes; one NUL stands behind it. */
 const char *http_exchange_body(const struct http_exchange *ex);
 size_t http_exchange_body_bytes(const struct http_exchange *ex);
+
+/* The body becomes the caller's, who clears *out, and outlives the exchange: an exception to rule 5.  From
+ * then on the exchange's body is "", but the number of its bytes stays. */
+void http_exchange_take_body(struct http_exchange *ex, struct buf *out);
 
 /* What stood for {id} in the route's pattern, percent-decoded; "" if the route has none. */
 const char *http_exchange_id(const struct http_exchange *ex);

@@ -1,6 +1,5 @@
 #include "server/http_request.h"
 
-#include "base/buf.h"
 #include "server/http_lines.h"
 
 #include <assert.h>
@@ -17,6 +16,7 @@
 /* Buffers up to this size are kept from request to request. */
 #define KEPT_BYTES 4096
 
+static const char versions[] = "this server speaks HTTP/1.1 and HTTP/1.0";
 /* Which piece of a body comes next. */
 enum part { PART_FIXED, PART_CHUNK_SIZE, PART_CHUNK_DATA, PART_CHUNK_END, PART_TRAILERS };
 
@@ -40,6 +40,7 @@ struct http_request {
     struct buf head;            /* the whole head; slices point here and are 0-terminated in place */
     struct buf line;            /* a chunk-size line, a chunk's CRLF, or the trailers */
     struct buf body;
+    size_t taken_bytes;         /* of a body that is someone else's now */
     size_t framing_bytes;       /* of the body: size lines and CRLFs */
 
     int parsed;                 /* the slices below are valid */
@@ -192,6 +193,7 @@ void http_request_reset(struct http_request *request)
     request->state = HTTP_REQUEST_IDLE;
     request->refusal = (struct http_refusal){ .status = 0 };
     http_lines_init(&request->lines);
+    request->taken_bytes = 0;
     request->framing_bytes = 0;
     request->parsed = 0;
     request->is_head_over = 0;
@@ -310,13 +312,10 @@ static void check_framing(struct http_request *request)
     }
 }
 
-/* What is said once: two of them would be read differently by those that take the first and those, a proxy
- * perhaps, that take the last. */
+/* Of two, a proxy in front may take another one than we do. */
 static void check_singles(struct http_request *request)
 {
-    static const struct {
-        const char *name, *refusal;
-    } singles[] = {
+    static const struct { const char *name, *refusal; } singles[] = {
         { "authorization", "Authorization is given more than once" },
         { "x-api-key", "X-Api-Key is given more than once" },
         { "content-type", "Content-Type is given more than once" },
@@ -334,7 +333,7 @@ static void check_head(struct http_request *request)
         if (!http_lines_is_token(text_of(request, request->headers[i].name)))
             http_request_refuse(request, 400, "a header name holds a byte that is not allowed there", 0);
     if (request->parser.http_major != 1)
-        http_request_refuse(request, 505, "this server speaks HTTP/1.1 and HTTP/1.0", 0);
+        http_request_refuse(request, 505, versions, 0);
     int n_hosts = count_header(request, "host", &value);
     if (n_hosts > 1 || (n_hosts == 0 && request->parser.http_minor > 0))
         http_request_refuse(request, 400, "HTTP/1.1 needs exactly one Host header", 0);
@@ -351,31 +350,23 @@ static void check_head(struct http_request *request)
 /* A method llhttp does not know is a wrong method, if it has the form of one. */
 static void refuse_parse(struct http_request *request)
 {
+    static const struct { llhttp_errno_t code; int status; const char *text; } rows[] = {
+        { HPE_INVALID_METHOD, 400, "the request line does not start with a method" },
+        { HPE_INVALID_URL, 400, "the request target is not valid" },
+        { HPE_INVALID_VERSION, 505, versions },
+        { HPE_PAUSED_H2_UPGRADE, 505, versions },
+        { HPE_UNEXPECTED_CONTENT_LENGTH, 400, "Content-Length stands beside another framing" },
+        { HPE_INVALID_CONTENT_LENGTH, 400, "Content-Length is not valid" },
+        { HPE_INVALID_TRANSFER_ENCODING, 400, "Transfer-Encoding does not end in chunked" },
+    };
+    llhttp_errno_t code = llhttp_get_errno(&request->parser);
     size_t upper = strspn(request->head.data, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-    switch (llhttp_get_errno(&request->parser)) {
-    case HPE_INVALID_METHOD:
-        if (upper > 0 && request->head.data[upper] == ' ')
-            http_request_refuse(request, 405, "no resource here answers this method", 0);
-        else
-            http_request_refuse(request, 400, "the request line does not start with a method", 0);
-        break;
-    case HPE_INVALID_URL:
-        http_request_refuse(request, 400, "the request target is not valid", 0);
-        break;
-    case HPE_INVALID_VERSION:
-    case HPE_PAUSED_H2_UPGRADE:
-        http_request_refuse(request, 505, "this server speaks HTTP/1.1 and HTTP/1.0", 0);
-        break;
-    case HPE_UNEXPECTED_CONTENT_LENGTH:
-    case HPE_INVALID_CONTENT_LENGTH:
-        http_request_refuse(request, 400, "Content-Length is not valid or stands beside another framing", 0);
-        break;
-    case HPE_INVALID_TRANSFER_ENCODING:
-        http_request_refuse(request, 400, "Transfer-Encoding does not end in chunked", 0);
-        break;
-    default:
-        http_request_refuse(request, 400, "the request line or a header line is not valid HTTP", 0);
-    }
+    if (code == HPE_INVALID_METHOD && upper > 0 && request->head.data[upper] == ' ')
+        http_request_refuse(request, 405, "no resource here answers this method", 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].code == code)
+            http_request_refuse(request, rows[i].status, rows[i].text, 0);
+    http_request_refuse(request, 400, "the request line or a header line is not valid HTTP", 0);
 }
 
 static void parse_head(struct http_request *request)
@@ -391,7 +382,7 @@ static void parse_head(struct http_request *request)
     }
     if (!request->is_head_over) {
         /* HTTP/2's "PRI" has a second part behind the blank line. */
-        http_request_refuse(request, 505, "this server speaks HTTP/1.1 and HTTP/1.0", 0);
+        http_request_refuse(request, 505, versions, 0);
         return;
     }
     int complete = request->state == HTTP_REQUEST_COMPLETE;
@@ -597,5 +588,13 @@ const char *http_request_body(const struct http_request *request)
 
 size_t http_request_body_bytes(const struct http_request *request)
 {
-    return request->body.len;
+    return request->taken_bytes + request->body.len;
+}
+
+void http_request_take_body(struct http_request *request, struct buf *out)
+{
+    assert(request->state == HTTP_REQUEST_COMPLETE);
+    *out = request->body;
+    request->taken_bytes = out->len;
+    buf_init(&request->body, out->max);
 }

@@ -25,6 +25,7 @@
 #ifndef SERVER_HTTP_REQUEST_H
 #define SERVER_HTTP_REQUEST_H
 
+#include "base/buf.h"
 #include "base/status.h"
 #include "server/http_limits.h"
 
@@ -77,5 +78,9 @@ const char *http_request_header(const struct http_request *request, const char *
 /* The body received so far (NULL while it is empty); complete in COMPLETE. */
 const char *http_request_body(const struct http_request *request);
 size_t http_request_body_bytes(const struct http_request *request);
+
+/* In COMPLETE: the body becomes the caller's, *out, for buf_clear.  It is empty here from then on, but the
+ * number of its bytes stays. */
+void http_request_take_body(struct http_request *request, struct buf *out);
 
 #endif

@@ -28,6 +28,14 @@ struct loop_wake {
     void *context;
 };
 
+struct loop_work {
+    uv_work_t uv;
+    uv_sem_t has_run;
+    void (*work)(void *context);
+    void (*done)(void *context);    /* NULL: nobody wants to know any more */
+    void *context;
+};
+
 enum status loop_create(struct loop **out, struct error *err)
 {
     struct loop *loop = calloc(1, sizeof *loop);
@@ -144,6 +152,55 @@ void loop_wake_destroy(struct loop_wake *wake)
 {
     if (wake != NULL)
         uv_close((uv_handle_t *)&wake->uv, free_handle);
+}
+
+static void run_work(uv_work_t *uv)
+{
+    struct loop_work *work = (struct loop_work *)uv;
+    work->work(work->context);
+    uv_sem_post(&work->has_run);
+}
+
+static void after_work(uv_work_t *uv, int code)
+{
+    struct loop_work *work = (struct loop_work *)uv;
+    void (*done)(void *context) = work->done;
+    void *context = work->context;
+    (void)code;                     /* nothing is cancelled, so it has run */
+    uv_sem_destroy(&work->has_run);
+    free(work);
+    if (done != NULL)
+        done(context);
+}
+
+enum status loop_work_start(struct loop_work **out, struct loop *loop, void (*work)(void *context),
+                            void (*done)(void *context), void *context, struct error *err)
+{
+    struct loop_work *w = malloc(sizeof *w);
+    if (w == NULL)
+        return fail(err, STATUS_NO_MEMORY, "no memory for a worker's work");
+    w->work = work;
+    w->done = done;
+    w->context = context;
+    int code = uv_sem_init(&w->has_run, 0);
+    if (code != 0) {
+        free(w);
+        return fail(err, STATUS_IO, "cannot hand work to a worker: %s", uv_strerror(code));
+    }
+    code = uv_queue_work(&loop->uv, &w->uv, run_work, after_work);
+    if (code != 0) {
+        uv_sem_destroy(&w->has_run);
+        free(w);
+        return fail(err, STATUS_IO, "cannot hand work to a worker: %s", uv_strerror(code));
+    }
+    *out = w;
+    return STATUS_OK;
+}
+
+void loop_work_join(struct loop_work *work)
+{
+    uv_sem_wait(&work->has_run);
+    work->done = NULL;
 }
 
 static void on_uv_signal(uv_signal_t *uv, int number)

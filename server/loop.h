@@ -11,9 +11,16 @@
  * Several sends before the loop comes round are one call of on_wake, so the
  * callback empties its queue; a send is never lost.
  *
+ * What would hold the loop up is done beside it by one of a few worker threads,
+ * which start with the first such work:
+ *
+ *     loop thread                            worker
+ *     loop_work_start(work)  ------------->    work(context)
+ *     done(context)          <-------------
+ *
  * Owner:  the thread that calls loop_run.  Only loop_wake_send may be called
  *         from elsewhere.
- * Memory: a timer and a wake-up are one allocation each; firing allocates nothing.
+ * Memory: a timer, a wake-up and a work are one allocation each; firing allocates nothing.
  */
 #ifndef SERVER_LOOP_H
 #define SERVER_LOOP_H
@@ -25,6 +32,7 @@
 struct loop;
 struct loop_timer;
 struct loop_wake;
+struct loop_work;
 struct uv_loop_s;
 
 /* The process ignores SIGPIPE from here on.
@@ -59,6 +67,15 @@ void loop_wake_send(struct loop_wake *wake);            /* any thread, any signa
 
 /* Nobody may send any more.  NULL is allowed. */
 void loop_wake_destroy(struct loop_wake *wake);
+
+/* work(context) on a worker, some time; then done(context) on the loop thread, before which *out is gone.
+ * What work wrote, done sees.
+ * NO_MEMORY, IO (the system gave no worker): neither is called. */
+MUST_CHECK enum status loop_work_start(struct loop_work **out, struct loop *loop, void (*work)(void *context),
+                                       void (*done)(void *context), void *context, struct error *err);
+
+/* Wait until work has returned.  done is not called any more; the loop lets go of the rest when it ends. */
+void loop_work_join(struct loop_work *work);
 
 /* From now on SIGTERM and SIGINT call on_signal(context, number) on the loop thread instead of ending the
  * process.  At most once per loop.  IO: the system refused. */

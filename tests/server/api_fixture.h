@@ -49,6 +49,7 @@ struct api_fixture {
     struct api *api;
     struct loop_wake *events_wake;
     atomic_int fail_all;            /* 1: the loop thread calls api_fail_all */
+    atomic_size_t n_active, n_held; /* as the loop thread saw them when it was last woken */
 };
 
 /* ---- the engine ------------------------------------------------------------------------ */
@@ -122,6 +123,21 @@ static inline void api_fixture_on_wake(void *context)
     api_on_events(f->api);
     if (atomic_exchange(&f->fail_all, 0))
         api_fail_all(f->api, "the server is shutting down");
+    atomic_store(&f->n_active, api_active_count(f->api));
+    atomic_store(&f->n_held, api_held_count(f->api));
+}
+
+/* Wait up to ten seconds until the loop counts between least and most in n_active or n_held. */
+static inline void api_fixture_await(struct api_fixture *f, const atomic_size_t *count, size_t least, size_t most)
+{
+    for (int i = 0; i < 10000; i++) {
+        loop_wake_send(f->events_wake);
+        usleep(1000);
+        size_t n = atomic_load(count);
+        if (n >= least && n <= most)
+            return;
+    }
+    fail_msg("the loop counts %zu", atomic_load(count));
 }
 
 static inline void api_fixture_on_push(void *context)
@@ -191,13 +207,13 @@ static inline struct api_fixture *api_fixture_start(const struct http_limits *li
     return f;
 }
 
-/* Every request must have been given its last event. */
+/* Every request must have been given its last event.  A long body may still be read. */
 static inline void api_fixture_stop(struct api_fixture *f)
 {
     fixture_do(&f->http, ORDER_STOP);
     pthread_join(f->http.thread, NULL);
     http_server_destroy(f->http.server);
-    assert_int_equal(api_held_count(f->api), 0);
+    assert_int_equal(api_active_count(f->api), 0);
     api_destroy(f->api);
     loop_wake_destroy(f->events_wake);
     loop_wake_destroy(f->http.wake);

@@ -119,12 +119,92 @@ static void signals_become_calls(void **state)
     loop_destroy(probe.loop);
 }
 
+/* ---- work beside the loop ---- */
+
+struct errand {
+    struct loop *loop;
+    pthread_t loop_thread;
+    atomic_int may_end, has_begun, has_ended;
+    int is_elsewhere;               /* work ran on another thread */
+    int n_done;
+    int saw_end;                    /* done came after the end of work */
+};
+
+static void do_errand(void *context)
+{
+    struct errand *e = context;
+    e->is_elsewhere = !pthread_equal(pthread_self(), e->loop_thread);
+    atomic_store(&e->has_begun, 1);
+    while (!atomic_load(&e->may_end))
+        usleep(100);
+    atomic_store(&e->has_ended, 1);
+}
+
+static void errand_done(void *context)
+{
+    struct errand *e = context;
+    e->saw_end = atomic_load(&e->has_ended);
+    e->n_done++;
+}
+
+static void let_errand_end(void *context)
+{
+    struct errand *e = context;
+    assert_int_equal(e->n_done, 0);
+    atomic_store(&e->may_end, 1);
+}
+
+static void work_is_done_beside_the_loop(void **state)
+{
+    (void)state;
+    struct errand e = { .loop_thread = pthread_self() };
+    struct loop_work *work;
+    struct loop_timer *timer;
+    assert_int_equal(loop_create(&e.loop, NULL), STATUS_OK);
+    assert_int_equal(loop_work_start(&work, e.loop, do_errand, errand_done, &e, NULL), STATUS_OK);
+    /* The loop turns while the work goes on: only its timer lets the work end. */
+    assert_int_equal(loop_timer_create(&timer, e.loop, let_errand_end, &e, NULL), STATUS_OK);
+    loop_timer_start(timer, 5, 0);
+    loop_run(e.loop);
+    assert_true(e.is_elsewhere && e.saw_end);
+    assert_int_equal(e.n_done, 1);
+    loop_timer_destroy(timer);
+    loop_destroy(e.loop);
+}
+
+static void *end_errand_soon(void *context)
+{
+    usleep(5000);
+    atomic_store(&((struct errand *)context)->may_end, 1);
+    return NULL;
+}
+
+static void joined_work_has_ended_and_says_nothing(void **state)
+{
+    (void)state;
+    struct errand e = { .loop_thread = pthread_self() };
+    struct loop_work *work;
+    pthread_t ender;
+    assert_int_equal(loop_create(&e.loop, NULL), STATUS_OK);
+    assert_int_equal(loop_work_start(&work, e.loop, do_errand, errand_done, &e, NULL), STATUS_OK);
+    while (!atomic_load(&e.has_begun))
+        usleep(100);
+    pthread_create(&ender, NULL, end_errand_soon, &e);
+    loop_work_join(work);
+    assert_int_equal(atomic_load(&e.has_ended), 1);
+    pthread_join(ender, NULL);
+    loop_destroy(e.loop);
+    assert_int_equal(e.n_done, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_timer_fires_once_or_again_and_again),
         cmocka_unit_test(no_wake_up_is_lost),
         cmocka_unit_test(signals_become_calls),
+        cmocka_unit_test(work_is_done_beside_the_loop),
+        cmocka_unit_test(joined_work_has_ended_and_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
