@@ -89,11 +89,37 @@ static const char *parse_reason(const json_error_t *e)
     }
 }
 
+/* Counts what stands between values; text that is no JSON may be counted wrongly, and is refused anyway. */
+static enum status check_values(const char *bytes, size_t len, struct error *err)
+{
+    size_t n_values = 1, n_containers = 0;
+    int in_string = 0;
+    for (size_t i = 0; i < len; i++) {
+        char c = bytes[i];
+        if (c == '"')
+            in_string = !in_string;
+        else if (in_string)
+            i += c == '\\';
+        else if (c == '[' || c == '{')
+            n_containers++;
+        else if (c == ',' || c == ':')
+            n_values++;
+    }
+    if (n_containers > BODY_MAX_CONTAINERS)
+        return fail(err, STATUS_TOO_LARGE, "the body has %zu objects and arrays, and the limit is %zu",
+                    n_containers, BODY_MAX_CONTAINERS);
+    if (n_values + n_containers > BODY_MAX_VALUES)
+        return fail(err, STATUS_TOO_LARGE, "the body has %zu values, and the limit is %zu",
+                    n_values + n_containers, BODY_MAX_VALUES);
+    return STATUS_OK;
+}
+
 enum status body_parse(const char *bytes, size_t len, json_t **out, struct error *err)
 {
     json_error_t where;
     if (len == 0)
         return fail(err, STATUS_BAD_REQUEST, "the request has no body; a JSON object is expected");
+    TRY(check_values(bytes, len, err));
     json_t *body = json_loadb(bytes, len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &where);
     if (body == NULL)
         return fail(err, STATUS_BAD_REQUEST, "the body is not valid JSON: %s (line %d, column %d)",

@@ -90,8 +90,14 @@ MUST_CHECK enum status body_fields_read(const struct body_table *table, const js
  * The failures of buf_add. */
 MUST_CHECK enum status body_fields_write_schema(const struct body_table *table, struct buf *out);
 
+/* What a value takes in memory has little to do with its text: "1," becomes some 50 bytes, "{}," some 400.
+ * With these bounds the values of a body of any size take less than 400 MiB. */
+#define BODY_MAX_VALUES ((size_t)4 << 20)
+#define BODY_MAX_CONTAINERS ((size_t)256 << 10)         /* objects and arrays */
+
 /* The body of a request as an object; the caller gives *out to json_decref.
- * BAD_REQUEST: it is no JSON object; the sentence says where and repeats nothing of it. */
+ * BAD_REQUEST: it is no JSON object; the sentence says where and repeats nothing of it.
+ * TOO_LARGE: more values than the bounds; nothing was allocated. */
 MUST_CHECK enum status body_parse(const char *bytes, size_t len, json_t **out, struct error *err);
 
 #endif

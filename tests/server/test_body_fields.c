@@ -125,6 +125,52 @@ static void a_body_that_is_no_object_is_refused_without_repeating_it(void **stat
     free(deep);
 }
 
+/* {"a":[unit,unit, .. ,unit]} with n of them, for free; *len is its length. */
+static char *body_of_many(const char *unit, size_t n, size_t *len)
+{
+    size_t each = strlen(unit) + 1;
+    char *body = malloc(n * each + 64);
+    assert_non_null(body);
+    char *at = body + sprintf(body, "{\"a\":[%s", unit);
+    for (size_t i = 1; i < n; i++) {
+        *at++ = ',';
+        memcpy(at, unit, each - 1);
+        at += each - 1;
+    }
+    at += sprintf(at, "]}");
+    *len = (size_t)(at - body);
+    return body;
+}
+
+static void a_body_of_too_many_values_is_refused_before_it_costs_memory(void **state)
+{
+    (void)state;
+    /* Beside the units there are the object, the array and the name with its colon. */
+    static const struct {
+        const char *unit;
+        size_t n;
+        enum status status;
+    } cases[] = {
+        { "1", 1000, STATUS_OK },
+        { "{}", BODY_MAX_CONTAINERS - 2, STATUS_OK },
+        { "{}", BODY_MAX_CONTAINERS - 1, STATUS_TOO_LARGE },
+        { "[]", (size_t)10 << 20, STATUS_TOO_LARGE },
+        { "1", BODY_MAX_VALUES, STATUS_TOO_LARGE },
+        { "\"[{,:\\\",[{\"", BODY_MAX_CONTAINERS, STATUS_OK },   /* inside of strings nothing counts */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error err;
+        json_t *object = NULL;
+        size_t len;
+        char *body = body_of_many(cases[i].unit, cases[i].n, &len);
+        assert_int_equal(body_parse(body, len, &object, &err), cases[i].status);
+        if (cases[i].status != STATUS_OK)
+            assert_non_null(strstr(err.text, "and the limit is "));
+        json_decref(object);
+        free(body);
+    }
+}
+
 static void a_text_keeps_its_nul(void **state)
 {
     (void)state;
@@ -169,6 +215,7 @@ int main(void)
         cmocka_unit_test(a_field_at_fault_is_named),
         cmocka_unit_test(a_refused_field_may_be_off),
         cmocka_unit_test(a_body_that_is_no_object_is_refused_without_repeating_it),
+        cmocka_unit_test(a_body_of_too_many_values_is_refused_before_it_costs_memory),
         cmocka_unit_test(a_text_keeps_its_nul),
         cmocka_unit_test(the_schema_says_what_the_reader_does),
     };
