@@ -41,16 +41,21 @@ static enum status check_model(const struct api *api, const json_t *object, stru
                       "no model of that name is served here; /v1/models lists what is");
 }
 
+static enum status read_parsed(struct api *api, const json_t *body, api_reader read,
+                               struct api_intake_result *out, struct api_refusal *why)
+{
+    *out = (struct api_intake_result){ .call = NULL };
+    buf_init(&out->reply, API_MAX_REPLY_BYTES);
+    TRY(check_model(api, body, why));
+    return read(api, body, out, why);
+}
+
 static enum status read_body(struct api *api, const char *bytes, size_t len, api_reader read,
                              struct api_intake_result *out, struct api_refusal *why)
 {
     json_t *body;
-    *out = (struct api_intake_result){ .call = NULL };
-    buf_init(&out->reply, API_MAX_REPLY_BYTES);
     TRY(body_parse(bytes, len, &body, &why->err));
-    enum status s = check_model(api, body, why);
-    if (s == STATUS_OK)
-        s = read(api, body, out, why);
+    enum status s = read_parsed(api, body, read, out, why);
     json_decref(body);
     return s;
 }
@@ -173,22 +178,46 @@ static int is_json_type(const char *type)
     return len == 0;
 }
 
-void api_intake(struct api *api, struct http_exchange *ex, api_reader read)
+/* Every prompt is tokenised and has biases and stops of its own. */
+static int has_many_prompts(const json_t *body)
+{
+    static const char *const names[] = { "prompt", "input" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const json_t *prompts = json_object_get(body, names[i]);
+        if (json_array_size(prompts) > API_INTAKE_FEW_PROMPTS && !json_is_integer(json_array_get(prompts, 0)))
+            return 1;
+    }
+    return 0;
+}
+
+/* 0: the body is better read beside the loop. */
+static int read_here(struct api *api, struct http_exchange *ex, api_reader read)
 {
     struct api_refusal why = API_REFUSAL_NONE;
-    struct api_intake_result result;
+    struct api_intake_result result = { .call = NULL };
+    json_t *body = NULL;
     size_t len = http_exchange_body_bytes(ex);
+    if (len > API_INTAKE_SHORT_BYTES)
+        return 0;
+    enum status s = body_parse(http_exchange_body(ex), len, &body, &why.err);
+    int is_here = s != STATUS_OK || !has_many_prompts(body);
+    if (is_here && s == STATUS_OK)
+        s = read_parsed(api, body, read, &result, &why);
+    if (is_here)
+        conclude(ex, s, &result, &why);
+    json_decref(body);
+    return is_here;
+}
+
+void api_intake(struct api *api, struct http_exchange *ex, api_reader read)
+{
     if (!is_json_type(http_exchange_header(ex, "content-type"))) {
         api_error_reply(
             ex, &(struct api_error){ .status = 415, .message = "the body must be application/json" });
         return;
     }
-    if (len > API_INTAKE_SHORT_BYTES) {
+    if (!read_here(api, ex, read))
         read_beside(api, ex, read);
-        return;
-    }
-    enum status s = read_body(api, http_exchange_body(ex), len, read, &result, &why);
-    conclude(ex, s, &result, &why);
 }
 
 void api_intakes_fail(struct api *api, const struct error *failure)

@@ -5,8 +5,8 @@
  *                          \--long body--> waits --> read, on a worker --> loop ----/
  *
  * Parsing, the template, tokenising and the grammar cost some 0.1 ms a KiB.  Bodies above
- * API_INTAKE_SHORT_BYTES would hold up every stream that long, so a worker reads them; short ones are not
- * worth the way there and back.
+ * API_INTAKE_SHORT_BYTES, and those of more than API_INTAKE_FEW_PROMPTS prompts, would hold up every stream
+ * that long, so a worker reads them; the others are not worth the way there and back.
  *
  * Lifetime
  *   1. A reader owns nothing: it gets a parsed body, and makes a call (not submitted) or the text of a
@@ -26,7 +26,7 @@
 #include "server/api_refusal.h"
 
 #define API_INTAKE_SHORT_BYTES ((size_t)16 << 10)
-enum { API_INTAKE_WORKERS = 2 };
+enum { API_INTAKE_FEW_PROMPTS = 8, API_INTAKE_WORKERS = 2 };
 
 struct api_call;
 struct api_intake;          /* opaque */

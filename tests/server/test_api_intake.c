@@ -17,7 +17,7 @@ static char *long_body(size_t n, const char *members)
 /* A body whose reading takes a while: many numbers nobody looks at. */
 static char *slow_body(const char *members)
 {
-    size_t n = (size_t)1 << 20, len = 2 * n + strlen(members) + 64;
+    size_t n = (size_t)1 << 18, len = 2 * n + strlen(members) + 64;
     char *body = malloc(len);
     assert_non_null(body);
     char *at = body + snprintf(body, len, "{%s,\"ballast\":[1", members);
