@@ -74,6 +74,31 @@ static void a_long_body_has_the_reply_of_a_short_one(void **state)
     api_fixture_stop(f);
 }
 
+static void a_short_body_of_many_prompts_is_one_call(void **state)
+{
+    (void)state;
+    struct api_fixture *f = api_fixture_start(NULL, 0, NULL);
+    int n_requests = 0;
+    for (int n = API_INTAKE_FEW_PROMPTS; n <= API_INTAKE_FEW_PROMPTS + 1; n++) {
+        char body[512] = "{\"prompt\":[\"p\"", last[32];
+        for (int i = 1; i < n; i++)
+            strcat(body, ",\"p\"");
+        int fd = client_post(f, "/v1/completions", strcat(body, "]}"));
+        for (int i = 0; i < n; i++) {
+            struct request *request = fake_request(f, n_requests++);
+            fake_token(f, request, 0, "x");
+            fake_end(f, request, 0);
+            fake_done(f, request);
+        }
+        struct reply *reply = client_reply(fd);
+        assert_int_equal(reply->status, 200);
+        snprintf(last, sizeof last, "{\"index\":%d,", n - 1);
+        assert_non_null(strstr(reply->body, last));
+        close(fd);
+    }
+    api_fixture_stop(f);
+}
+
 static void a_prompt_that_is_far_too_long_is_refused_with_its_length(void **state)
 {
     (void)state;
@@ -170,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_body_has_the_reply_of_a_short_one),
+        cmocka_unit_test(a_short_body_of_many_prompts_is_one_call),
         cmocka_unit_test(a_prompt_that_is_far_too_long_is_refused_with_its_length),
         cmocka_unit_test(more_long_bodies_than_workers_are_all_answered),
         cmocka_unit_test(a_client_that_leaves_leaves_nothing),
