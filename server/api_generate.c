@@ -6,27 +6,39 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- the reply as a call's output ---- */
+
+/* Both live as long as the call, which outlives its requests. */
+struct generation {
+    struct reply *reply;
+    struct grammar *grammar;        /* NULL: free text; shared by all requests */
+};
 
 static enum status take_event(void *state, int prompt, const struct engine_event *event, struct buf *out,
                               struct error *err)
 {
-    return reply_take(state, prompt, event, out, err);
+    const struct generation *generation = state;
+    return reply_take(generation->reply, prompt, event, out, err);
 }
 
 static enum status finish_reply(void *state, struct buf *out, struct error *err)
 {
-    return reply_finish(state, out, err);
+    const struct generation *generation = state;
+    return reply_finish(generation->reply, out, err);
 }
 
-static void destroy_reply(void *state)
+static void destroy_generation(void *state)
 {
-    reply_destroy(state);
+    struct generation *generation = state;
+    reply_destroy(generation->reply);
+    grammar_destroy(generation->grammar);
+    free(generation);
 }
 
-static const struct call_output reply_output = {
-    .take = take_event, .finish = finish_reply, .destroy = destroy_reply,
+static const struct call_output generation_output = {
+    .take = take_event, .finish = finish_reply, .destroy = destroy_generation,
 };
 
 /* ---- make it ---- */
@@ -79,14 +91,33 @@ static enum status set_echo(const struct api_generate_options *o, struct reply *
     return s;
 }
 
-static enum status fill_call(const struct api_generate_options *o, struct reply *reply, struct api_call *call,
-                             struct api_refusal *why)
+static enum status make_generation(const struct api_generate_options *o, struct generation **out,
+                                   struct api_refusal *why)
+{
+    struct generation *generation = calloc(1, sizeof *generation);
+    if (generation == NULL)
+        return api_refuse(why, NULL, STATUS_NO_MEMORY, "no memory for a call");
+    enum status s = make_reply(o, &generation->reply, &why->err);
+    if (s == STATUS_OK)
+        s = generate_grammar(o->body, o->api, o->prompts->n * o->extra->n_choices, &generation->grammar, why);
+    if (s != STATUS_OK) {
+        destroy_generation(generation);
+        return s;
+    }
+    *out = generation;
+    return STATUS_OK;
+}
+
+static enum status fill_call(const struct api_generate_options *o, const struct generation *generation,
+                             struct api_call *call, struct api_refusal *why)
 {
     for (int i = 0; i < o->prompts->n; i++) {
         struct request *request;
         if (o->echo)
-            TRY(set_echo(o, reply, i, &why->err));
+            TRY(set_echo(o, generation->reply, i, &why->err));
         TRY(generate_request(o->body, o->api, &o->prompts->prompts[i], o->extra, &request, why));
+        request->grammar = generation->grammar;
+        request->first_cursor = i * o->extra->n_choices;
         api_call_set_request(call, i, request);
     }
     return STATUS_OK;
@@ -95,19 +126,19 @@ static enum status fill_call(const struct api_generate_options *o, struct reply 
 enum status api_generate_make(const struct api_generate_options *o, struct api_call **out,
                               struct api_refusal *why)
 {
-    struct reply *reply;
+    struct generation *generation = NULL;
     struct api_call *call;
-    TRY(make_reply(o, &reply, &why->err));
+    TRY(make_generation(o, &generation, why));
     struct api_call_options options = {
-        .api = o->api, .output = &reply_output, .state = reply,
+        .api = o->api, .output = &generation_output, .state = generation,
         .n_requests = o->prompts->n, .n_choices = o->extra->n_choices, .is_stream = o->body->stream,
     };
     enum status s = api_call_create(&call, &options, &why->err);
     if (s != STATUS_OK) {
-        reply_destroy(reply);
+        destroy_generation(generation);
         return s;
     }
-    s = fill_call(o, reply, call, why);
+    s = fill_call(o, generation, call, why);
     if (s != STATUS_OK) {
         api_call_destroy(call);
         return s;

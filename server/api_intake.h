@@ -15,7 +15,8 @@
  *   3. The client may leave at any time: an intake that waits is dropped, one that is being read is read
  *      to its end and then dropped.
  *   4. At most API_INTAKE_WORKERS are read at a time, in order of arrival.  How many wait is bounded by the
- *      connections, what they hold by max_total_body_bytes: a connection has one request at a time.
+ *      connections, what they hold by max_total_body_bytes: a connection has one request at a time.  (One
+ *      body for each worker may be held beyond that, of a client that left.)
  *
  * Owner: the loop thread, except for what the reader makes while it runs.
  */

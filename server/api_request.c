@@ -180,23 +180,27 @@ static enum status set_sampling(struct request *r, const struct generate_body *g
     return sampling_params_check(p, api_n_token_ids(api), &why->err);
 }
 
-static enum status set_grammar(struct request *r, const struct generate_body *g, const struct api *api,
-                               struct api_refusal *why)
+enum status generate_grammar(const struct generate_body *g, const struct api *api, int n_cursors,
+                             struct grammar **out, struct api_refusal *why)
 {
     const struct api_constraint *c = &g->constraint;
     const struct model_config *config = model_config(api->options.model);
     int32_t end_tokens[MODEL_MAX_EOS];
+    *out = NULL;
     if (!c->is_set)
         return STATUS_OK;
     for (int i = 0; i < config->n_eos_tokens; i++)
         end_tokens[i] = config->eos_tokens[i];
     struct grammar_options options = {
         .kind = c->kind, .text = c->text.len > 0 ? c->text.data : "", .len = c->text.len, .trie = api->trie,
-        .end_tokens = end_tokens, .n_end_tokens = config->n_eos_tokens, .n_cursors = r->n_choices,
+        .end_tokens = end_tokens, .n_end_tokens = config->n_eos_tokens, .n_cursors = n_cursors,
         .limits = api->options.limits.grammar,
     };
+    /* Every cursor may stand somewhere else, and a mask is dear. */
+    if (options.limits.max_masks < (uint32_t)n_cursors)
+        options.limits.max_masks = (uint32_t)n_cursors;
     why->param = c->param;
-    enum status s = grammar_create(&r->grammar, &options, &why->err);
+    enum status s = grammar_create(out, &options, &why->err);
     /* A constraint that is too large is the client's mistake, not a body that is too large. */
     if (s == STATUS_TOO_LARGE)
         s = why->err.code = STATUS_BAD_REQUEST;
@@ -247,8 +251,7 @@ static enum status fill(struct request *r, const struct generate_body *g, const 
     TRY(set_max_tokens(r, g, api, extra, why));
     TRY(add_stops(r, g, api, why));
     TRY(add_stop_tokens(r, g, api, why));
-    TRY(set_sampling(r, g, api, extra, why));
-    return set_grammar(r, g, api, why);
+    return set_sampling(r, g, api, extra, why);
 }
 
 enum status generate_request(const struct generate_body *g, const struct api *api,

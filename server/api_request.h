@@ -98,6 +98,12 @@ void generate_body_clear(struct generate_body *g);
 MUST_CHECK enum status generate_check(struct generate_body *g, const struct api *api, int n_prompts,
                                       int n_choices, struct api_refusal *why);
 
+/* The constraint of a checked body, compiled once for all sequences of the call; NULL for free text.  The caller
+ * gives *out to grammar_destroy when no request uses it any more.
+ * BAD_REQUEST: it is not valid, not supported, or too large. */
+MUST_CHECK enum status generate_grammar(const struct generate_body *g, const struct api *api, int n_cursors,
+                                        struct grammar **out, struct api_refusal *why);
+
 /* What differs from prompt to prompt, and between the endpoints. */
 struct generate_extra {
     const char *param;              /* the field the prompt came from */
@@ -108,7 +114,7 @@ struct generate_extra {
     int want_prompt_logprobs;
 };
 
-/* A request for one prompt.  The caller gives *out to the call or to request_destroy.
+/* A request for one prompt, without grammar.  The caller gives *out to the call or to request_destroy.
  * BAD_REQUEST: prompt and max_tokens pass the context, or a sampling field does not fit the model. */
 MUST_CHECK enum status generate_request(const struct generate_body *g, const struct api *api,
                                         const struct api_prompt *prompt, const struct generate_extra *extra,

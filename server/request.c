@@ -1,7 +1,5 @@
 #include "server/request.h"
 
-#include "model/grammar.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +23,6 @@ void request_destroy(struct request *r)
         free((char *)r->stops[i].text);
     free(r->stops);
     free(r->prompt);
-    grammar_destroy(r->grammar);
     free(r);
 }
 

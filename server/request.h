@@ -54,7 +54,8 @@ struct request {
     int32_t stop_tokens[REQUEST_MAX_STOP_TOKENS];
     int n_stop_tokens;
     struct prefix_salt salt;
-    struct grammar *grammar;    /* NULL: free text; owned */
+    struct grammar *grammar;    /* NULL: free text; borrowed: requests of one call may share it, each with cursors */
+    int first_cursor;           /* .. of its own: choice k has cursor first_cursor + k */
     int64_t arrival_ns;         /* clock_now_ns() of the HTTP request's first byte */
 
     /* any thread, any time */

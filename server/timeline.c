@@ -65,6 +65,11 @@ static enum status start_sampler(struct timeline *t, struct error *err)
     return STATUS_OK;
 }
 
+static int cursor_of(const struct timeline *t)
+{
+    return t->options.request->first_cursor + t->options.choice;
+}
+
 static enum status start(struct timeline *t, struct error *err)
 {
     const struct request *r = t->options.request;
@@ -76,7 +81,7 @@ static enum status start(struct timeline *t, struct error *err)
     detokenizer_init(&t->detokenizer, t->options.tokenizer, r->skip_special_tokens, 1);
     collect_banned(t);
     if (r->grammar != NULL)
-        grammar_start(r->grammar, t->options.choice);
+        grammar_start(r->grammar, cursor_of(t));
     return STATUS_OK;
 }
 
@@ -189,7 +194,7 @@ static enum status take_token(struct timeline *t, const struct sampled *sampled,
     memcpy(event.top, sampled->top, sizeof event.top);
     int ends = is_stop_token(t, sampled->token) && t->n_output >= r->min_new_tokens;
     int at_length = t->n_output >= r->max_new_tokens;
-    int complete = r->grammar != NULL && grammar_is_finished(r->grammar, t->options.choice);
+    int complete = r->grammar != NULL && grammar_is_finished(r->grammar, cursor_of(t));
     struct stop_result stop = { .safe = t->shown, .which = -1 };
     if (!ends) {
         size_t before = t->held.len;
@@ -223,11 +228,11 @@ enum status timeline_push(struct timeline *t, const float *logits, struct sample
     }
     struct grammar *grammar = t->options.request->grammar;
     if (grammar != NULL)
-        TRY(grammar_mask(grammar, t->options.choice, &input.allowed, err));
+        TRY(grammar_mask(grammar, cursor_of(t), &input.allowed, err));
     struct sampled sampled;
     TRY(sampler_pick(t->sampler, &input, scratch, &sampled, err));
     if (grammar != NULL)
-        TRY(grammar_advance(grammar, t->options.choice, sampled.token, err));
+        TRY(grammar_advance(grammar, cursor_of(t), sampled.token, err));
     t->n_output++;
     *token = sampled.token;
     return take_token(t, &sampled, ended, err);

@@ -123,6 +123,7 @@ enum { N_SLOTS = 24, N_STEPS = 1000 };
 struct drive {
     struct running_model running;
     struct token_trie *trie;
+    struct grammar *grammars[2];
     struct rng rng;
     struct outcome *slots;              /* [N_SLOTS] */
     int n_submitted, n_cancelled, n_paused, n_finished, n_failed, n_forked;
@@ -142,25 +143,28 @@ static int below(struct drive *d, int n)
     return (int)rng_below(&d->rng, (uint64_t)n);
 }
 
-static void add_grammar(struct drive *d, struct request *r)
+/* One of each for all requests: every slot has cursors of its own. */
+static void make_grammars(struct drive *d)
 {
     static const char pattern[] = "(ab|[0-9]{1,40}x?)+";
     const struct model_config *c = model_config(d->running.model);
-    int is_regex = below(d, 2);
-    struct grammar_options options = {
-        .kind = is_regex ? GRAMMAR_REGEX : GRAMMAR_JSON_OBJECT, .text = is_regex ? pattern : NULL,
-        .len = is_regex ? sizeof pattern - 1 : 0, .trie = d->trie, .end_tokens = c->eos_tokens,
-        .n_end_tokens = c->n_eos_tokens, .n_cursors = r->n_choices, .limits = GRAMMAR_LIMITS_DEFAULT,
-    };
-    /* Little room, so that states are forgotten and made again. */
-    options.limits.max_states = 300;
-    options.limits.max_masks = 4;
-    struct error err;
-    if (grammar_create(&r->grammar, &options, &err) != STATUS_OK)
-        fail_msg("grammar: %s", err.text);
+    for (int is_regex = 0; is_regex < 2; is_regex++) {
+        struct grammar_options options = {
+            .kind = is_regex ? GRAMMAR_REGEX : GRAMMAR_JSON_OBJECT, .text = is_regex ? pattern : NULL,
+            .len = is_regex ? sizeof pattern - 1 : 0, .trie = d->trie, .end_tokens = c->eos_tokens,
+            .n_end_tokens = c->n_eos_tokens, .n_cursors = N_SLOTS * OUTCOME_CHOICES,
+            .limits = GRAMMAR_LIMITS_DEFAULT,
+        };
+        struct error err;
+        /* Little room, so that states are forgotten and made again. */
+        options.limits.max_states = 300 + N_SLOTS * OUTCOME_CHOICES;
+        options.limits.max_masks = 4;
+        if (grammar_create(&d->grammars[is_regex], &options, &err) != STATUS_OK)
+            fail_msg("grammar: %s", err.text);
+    }
 }
 
-static struct request *random_request(struct drive *d)
+static struct request *random_request(struct drive *d, const struct outcome *slot)
 {
     /* Few seeds: prompts repeat, and so do their beginnings. */
     struct request *r = fixture_request((uint64_t)below(d, 12), 1 + below(d, 70), below(d, 30));
@@ -188,8 +192,10 @@ static struct request *random_request(struct drive *d)
         assert_int_equal(request_add_stop(r, "never seen", 10, NULL), STATUS_OK);
     if (below(d, 3) == 0)
         r->stop_tokens[r->n_stop_tokens++] = 70;
-    if (below(d, 4) == 0)
-        add_grammar(d, r);
+    if (below(d, 4) == 0) {
+        r->grammar = d->grammars[below(d, 2)];
+        r->first_cursor = (int)(slot - d->slots) * OUTCOME_CHOICES;
+    }
     if (below(d, 8) == 0) {
         r->task = REQUEST_EMBED;
         r->n_choices = 1;
@@ -208,7 +214,7 @@ static void fill_slot(struct drive *d, struct outcome *slot)
             print_message("a request failed: %s\n", slot->failure.text);
     }
     memset(slot, 0, sizeof *slot);
-    struct request *r = random_request(d);
+    struct request *r = random_request(d, slot);
     struct error err;
     int n_choices = r->n_choices;
     r->owner = slot;
@@ -292,6 +298,7 @@ static void check_kind(const char *kind, int n_ranks, int by_chunk)
         .context = d.running.tokenizer,
     };
     assert_int_equal(token_trie_create(&d.trie, &source, NULL), STATUS_OK);
+    make_grammars(&d);
     drive_steps(&d);
     struct engine_state state = fixture_state(&d.running);
     print_message("%s on %d ranks: %llu steps, %d requests, %d forks, %llu cancelled, %llu preemptions, %d pauses, "
@@ -303,6 +310,8 @@ static void check_kind(const char *kind, int n_ranks, int by_chunk)
     assert_true(state.n_cancelled > 0 && state.n_preemptions > 0 && d.n_forked > 0 && d.n_paused > 0);
     assert_true(HAS_OWN_ALLOCATOR || atomic_load(&n_guarded) > 0);
     running_model_close(&d.running);
+    for (int i = 0; i < 2; i++)
+        grammar_destroy(d.grammars[i]);
     token_trie_destroy(d.trie);
     free(d.slots);
 }
