@@ -108,9 +108,16 @@ static int64_t front_weights(const struct attention_config *c, int n_ranks, int 
     return row * hidden + (lq > 0 ? lq * hidden + query * lq : query * hidden);
 }
 
-static int64_t output_weights(const struct attention_config *c, int n_ranks, int rank)
+struct head_range compare_output_heads(const struct compare_formulation *f, int n_ranks, int rank)
 {
-    struct head_range out = attention_output_heads(c, n_ranks, rank);
+    return f->replicated_output ? attention_rank_heads(&f->attention, n_ranks, rank)
+                                : attention_output_heads(&f->attention, n_ranks, rank);
+}
+
+static int64_t output_weights(const struct compare_formulation *f, int n_ranks, int rank)
+{
+    const struct attention_config *c = &f->attention;
+    struct head_range out = compare_output_heads(f, n_ranks, rank);
     return (int64_t)(out.end - out.begin) * c->value_dim * c->hidden * (c->gated ? 2 : 1);
 }
 
@@ -134,7 +141,7 @@ static void count_attention(const struct compare_point *p, int rank, struct comp
         w->small_weights = sums.absorb + kernel_weights;
     }
     w->attend_macs = per_cached_row * own;
-    w->projection_weights = w->small_weights + output_weights(c, p->n_ranks, rank);
+    w->projection_weights = w->small_weights + output_weights(p->formulation, p->n_ranks, rank);
     w->projection_weights += front_weights(c, p->n_ranks, rank, &w->small_weights);
     if (p->part == COMPARE_KERNEL)
         w->projection_weights = w->small_weights = kernel_weights;
@@ -182,6 +189,13 @@ static void add_all_reduce(const struct compare_point *p, int rank, int n_leaves
     add_exchange(w, count * own, count * nodes, 2 * count * (p->n_ranks - 1) / p->n_ranks);
 }
 
+/* The same of partials that are one sum each, branches included. */
+static void add_plain_all_reduce(const struct compare_point *p, struct compare_work *w)
+{
+    int64_t count = (int64_t)p->batch * p->formulation->attention.hidden;
+    add_exchange(w, count, count * p->n_ranks, 2 * count * (p->n_ranks - 1) / p->n_ranks);
+}
+
 /* Heads whose branches lie on several ranks: reduce-scatter over heads. */
 static void add_branch_exchange(const struct compare_point *p, int rank, struct compare_work *w)
 {
@@ -219,8 +233,12 @@ static void count_exchanges(const struct compare_point *p, int rank, struct comp
         add_chunk_exchanges(p, rank, w);
     if (p->part == COMPARE_KERNEL)
         return;
-    add_branch_exchange(p, rank, w);
-    add_all_reduce(p, rank, attention_output_leaves(&p->formulation->attention), w);
+    if (p->formulation->replicated_output) {
+        add_plain_all_reduce(p, w);
+    } else {
+        add_branch_exchange(p, rank, w);
+        add_all_reduce(p, rank, attention_output_leaves(&p->formulation->attention), w);
+    }
     if (p->part >= COMPARE_LAYER)
         add_all_reduce(p, rank, MLP_LEAVES, w);
 }

@@ -73,6 +73,9 @@ int64_t compare_collective_bytes(const struct compare_work *work);      /* sent 
  * the weights do. */
 int64_t compare_tokens_that_fit(const struct compare_point *point, int64_t device_memory);
 
+/* The heads whose columns of W_O a rank reads. */
+struct head_range compare_output_heads(const struct compare_formulation *f, int n_ranks, int rank);
+
 /* Positions below context whose cached rows rank holds. */
 int64_t compare_own_positions(const struct compare_formulation *f, int n_ranks, int rank, int64_t context);
 

@@ -13,15 +13,18 @@ struct preset_row {
     const char *preset, *name, *kind;
     int by_chunk, hidden, heads, layers, intermediate, vocab;
     const char *json;
+    int replicated_output;
 };
 
 #define PAPER(name_, kind_, chunk_, intermediate_, json_) \
-    { "paper", name_, kind_, chunk_, 3072, 24, 24, intermediate_, 50304, json_ }
+    { "paper", name_, kind_, chunk_, 3072, 24, 24, intermediate_, 50304, json_, 0 }
 /* The kernel setting says nothing about the rest of the model: hidden is the
  * heads' width, the MLP a Llama's. */
 #define PAPER_64(name_, kind_, chunk_, json_) \
-    { "paper-64", name_, kind_, chunk_, 8192, 64, 24, 21760, 50304, json_ }
-#define SEED(name_, kind_, chunk_, json_) { "seed", name_, kind_, chunk_, 2048, 16, 12, 4096, 50000, json_ }
+    { "paper-64", name_, kind_, chunk_, 8192, 64, 24, 21760, 50304, json_, 0 }
+#define REPLICATED(name_, kind_, intermediate_) \
+    { "paper", name_, kind_, 0, 3072, 24, 24, intermediate_, 50304, LATENTS(1024), 1 }
+#define SEED(name_, kind_, chunk_, json_) { "seed", name_, kind_, chunk_, 2048, 16, 12, 4096, 50000, json_, 0 }
 
 #define LATENTS(query_) \
     "{\"q_lora_rank\":" #query_ ",\"kv_lora_rank\":512,\"qk_nope_head_dim\":128,\"qk_rope_head_dim\":64}"
@@ -34,6 +37,8 @@ static const struct preset_row rows[] = {
     PAPER("gla-4", "gla_4", 0, 10136, LATENTS(1024)),
     PAPER("mlra-2", "mlra_2", 0, 10048, LATENTS(1024)),
     PAPER("mlra-4", "mlra_4", 0, 9880, LATENTS(1024)),
+    REPLICATED("mlra-2-replicated", "mlra_2", 10048),
+    REPLICATED("mlra-4-replicated", "mlra_4", 9880),
     PAPER("mlra", "mlra", 0, 9980, "{\"mlra_latent_rank\":512,\"mlra_num_latent_heads\":4}"),
     PAPER("gqa-6", "gqa", 0, 9728, "{\"head_dim\":128,\"num_key_value_heads\":6}"),
     PAPER("gqa-8", "gqa", 0, 9558, "{\"head_dim\":128,\"num_key_value_heads\":8}"),
@@ -73,6 +78,7 @@ static enum status add_row(struct compare_set *set, const struct preset_row *row
     TRY(start_item(set, row->name, err));
     struct compare_formulation *f = &set->items[set->n];
     f->by_chunk = row->by_chunk;
+    f->replicated_output = row->replicated_output;
     f->n_layers = row->layers;
     f->intermediate = row->intermediate;
     f->vocab = row->vocab;

@@ -3,7 +3,8 @@
  *
  *   preset    what it holds
  *   paper     the MLRA paper's 2.9 billion (hidden 3072, 24 heads of 128), equal
- *             in parameters; plus the seed's block-diagonal MLRA at that width
+ *             in parameters; plus the seed's block-diagonal MLRA at that width,
+ *             and mlra-2 and mlra-4 with replicated_output
  *   paper-64  the paper's kernel setting: 64 heads of 128, 8 KV groups
  *   seed      the seeds at the defaults of their library (hidden 2048, 16 heads)
  *   demo      the models under models/demo-* of the working directory
@@ -25,6 +26,9 @@ struct compare_formulation {
     char name[40];              /* "mlra-4", "mla-by-chunk" */
     struct attention_config attention;
     int by_chunk;               /* MLA's cache sharded by chunk of positions */
+    /* W_O for every head whose branch a rank computes, so that the all-reduce
+     * after it adds the branches too and nothing is exchanged before it. */
+    int replicated_output;
     int n_layers;
     int intermediate;           /* width of the MLP */
     int vocab;                  /* rows of the head */

@@ -18,6 +18,7 @@ struct compare_rank {
     struct layer_shared shared;
     struct layer layer;             /* with a token MLP when the part has none */
     struct linear head;
+    struct linear wide_output;      /* in place of the layer's own, when W_O is replicated */
     struct latent_store store;
     int64_t n_blocks;
     int32_t *blocks;                /* [batch][blocks of a sequence] */
@@ -44,6 +45,22 @@ static int rotary_positions(const struct compare_point *p)
     return ROTARY_POSITIONS;
 }
 
+static int has_wide_output(const struct compare_rank *r)
+{
+    return r->spec.point.formulation->replicated_output;
+}
+
+static enum status create_wide_output(struct compare_rank *r, struct error *err)
+{
+    const struct compare_point *p = &r->spec.point;
+    const struct attention_config *c = &p->formulation->attention;
+    struct head_range heads = compare_output_heads(p->formulation, p->n_ranks, r->spec.rank);
+    assert(!c->gated && !c->bitnet);
+    struct matrix rows = compare_matrix(r->spec.pool, c->hidden, (int64_t)(heads.end - heads.begin) * c->value_dim);
+    struct linear_spec spec = { .type = p->weight_type, .rows = &rows, .n_parts = 1, .kernels = r->spec.kernels };
+    return linear_create(&r->wide_output, &spec, &r->weights, err);
+}
+
 static enum status create_layer(struct compare_rank *r, struct error *err)
 {
     const struct compare_point *p = &r->spec.point;
@@ -58,6 +75,8 @@ static enum status create_layer(struct compare_rank *r, struct error *err)
     struct layer_weights weights;
     compare_fill_layer(r->spec.pool, c, intermediate, &weights);
     TRY(layer_create(&r->layer, &r->shared, &weights, &r->weights, &r->scratch, err));
+    if (has_wide_output(r))
+        TRY(create_wide_output(r, err));
     if (p->part < COMPARE_MODEL)
         return STATUS_OK;
     struct compare_work work;
@@ -159,10 +178,22 @@ void compare_rank_destroy(struct compare_rank *r)
     free(r);
 }
 
+/* What the wide W_O has more than the layer's own, which is packed but not read. */
+static size_t extra_output_bytes(const struct compare_rank *r)
+{
+    if (!has_wide_output(r))
+        return 0;
+    const struct attention_config *c = &r->shared.attention;
+    struct head_range own = attention_output_heads(c, r->shared.options.n_ranks, r->shared.options.rank);
+    size_t inputs = (size_t)(own.end - own.begin) * (size_t)c->value_dim;
+    return linear_bytes(&r->wide_output) * ((size_t)r->wide_output.n_inputs - inputs) / (size_t)r->wide_output.n_inputs;
+}
+
 size_t compare_rank_weight_bytes(const struct compare_rank *r)
 {
-    return has_mlp(r) ? layer_weight_bytes(&r->layer) + linear_bytes(&r->head)
-                      : attention_cost(r->layer.attention).weight_bytes;
+    size_t bytes = has_mlp(r) ? layer_weight_bytes(&r->layer) + linear_bytes(&r->head)
+                              : attention_cost(r->layer.attention).weight_bytes;
+    return bytes + extra_output_bytes(r);
 }
 
 int64_t compare_rank_attend_macs(const struct compare_rank *r)
@@ -219,8 +250,23 @@ static void attend(struct compare_rank *r)
     attention_merge_chunks(a, &r->step, peers);
 }
 
+/* Branches are not summed before W_O; their factor is applied to each. */
+static void output_replicated(struct compare_rank *r)
+{
+    size_t n = (size_t)r->step.n_rows * (size_t)r->wide_output.n_inputs;
+    const float *heads = attention_heads(r->layer.attention);
+    for (size_t i = 0; i < n; i++)
+        r->heads[i] = heads[i] * (float)r->shared.attention.branch_factor;
+    linear_apply(&r->wide_output, r->spec.kernels, r->heads, (size_t)r->wide_output.n_inputs, r->step.n_rows,
+                 r->partials, (size_t)r->shared.hidden, 0);
+}
+
 static void output(struct compare_rank *r)
 {
+    if (has_wide_output(r)) {
+        output_replicated(r);
+        return;
+    }
     const struct attention_config *c = &r->shared.attention;
     struct attention *a = r->layer.attention;
     if (c->bitnet) {

@@ -57,8 +57,8 @@ enum status compare_sweep_cross(struct compare_sweep *sweep, const int *degrees,
                          sweep->set.items[f].name, degrees[i]);
                 continue;
             }
-            /* On one rank a cache sharded by chunk is the plain one. */
-            if (sweep->set.items[f].by_chunk && degrees[i] == 1)
+            /* On one rank a cache sharded by chunk is the plain one, and so is a replicated W_O. */
+            if ((sweep->set.items[f].by_chunk || sweep->set.items[f].replicated_output) && degrees[i] == 1)
                 continue;
             if (sweep->n_entries == COMPARE_MAX_ENTRIES)
                 return fail(err, STATUS_BAD_OPTION, "more than %d contenders in one sweep; take fewer formulations "
@@ -98,6 +98,15 @@ struct group {
     int64_t capacity[COMPARE_MAX_ENTRIES];      /* cached tokens that each was built for */
 };
 
+/* A rank with a W_O of its own kind is only run alone. */
+static int has_replicated_output(const struct compare_sweep *sweep)
+{
+    for (int e = 0; e < sweep->n_entries; e++)
+        if (sweep->set.items[sweep->entries[e].formulation].replicated_output)
+            return 1;
+    return 0;
+}
+
 /* One way for the whole sweep: times taken in two ways are not comparable. */
 static int is_serial(const struct compare_session *s, const struct compare_sweep *sweep)
 {
@@ -106,7 +115,8 @@ static int is_serial(const struct compare_session *s, const struct compare_sweep
     int most = 1;
     for (int e = 0; e < sweep->n_entries; e++)
         most = sweep->entries[e].n_ranks > most ? sweep->entries[e].n_ranks : most;
-    return s->host.n_cores < most || sweep->part == COMPARE_KERNEL || sweep->part == COMPARE_MODEL;
+    return s->host.n_cores < most || sweep->part == COMPARE_KERNEL || sweep->part == COMPARE_MODEL
+        || has_replicated_output(sweep);
 }
 
 static int is_wanted(const struct compare_sweep *sweep, int64_t context, int batch)
@@ -272,6 +282,9 @@ enum status compare_run_sweep(struct compare_session *session, int i, struct err
     if (!is_serial(session, sweep) && (sweep->part == COMPARE_KERNEL || sweep->part == COMPARE_MODEL))
         return fail(err, STATUS_BAD_OPTION, "ranks run together (--serial-ranks 0) for the parts attention and layer "
                     "only, not for %s", compare_part_name(sweep->part));
+    if (!is_serial(session, sweep) && has_replicated_output(sweep))
+        return fail(err, STATUS_BAD_OPTION, "a replicated W_O is run with one rank after the other only; leave out "
+                    "--serial-ranks 0 or, with --formulations, the contenders called -replicated");
     size_t most = 1;
     for (int f = 0; f < sweep->set.n; f++) {
         const struct compare_formulation *item = &sweep->set.items[f];

@@ -27,7 +27,7 @@ static const struct study studies[] = {
       .contexts = { 128 * K, 256 * K, 512 * K, M, 2 * M }, .quick_contexts = { 32 * K, 128 * K }, .batches = { 1 } },
     { .name = "fair", .preset = "paper", .part = COMPARE_ATTENTION, .degrees = { 4 },
       .title = "The setting nobody printed: everybody on 4 devices, projections and collectives included",
-      .formulations = "mla,mlra-4,mlra-2,mlra,gla-2,gla-4,gqa-8,mla-by-chunk", .same_degree = 1,
+      .formulations = "mla,mlra-4,mlra-4-replicated,mlra-2,mlra,gla-2,gla-4,gqa-8,mla-by-chunk", .same_degree = 1,
       .contexts = { K, 2 * K, 4 * K, 8 * K, 16 * K, 32 * K, 64 * K, 128 * K, 256 * K },
       .quick_contexts = { K, 8 * K, 32 * K }, .batches = { 1, 16 }, .max_tokens = 256 * K },
     { .name = "degrees", .preset = "paper", .part = COMPARE_ATTENTION, .degrees = { 1, 2, 4, 8 },

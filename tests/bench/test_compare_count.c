@@ -118,6 +118,25 @@ static void collectives_are_counted_by_what_is_published(void **state)
     assert_int_equal(chunked.exchanges[1].sent, 24 * (512 + 2));
 }
 
+/* W_O of all 24 heads on every rank, and one collective that adds branches and
+ * heads: past 19 thousand tokens fewer bytes than MLA. */
+static void a_replicated_output_has_one_collective_and_more_weights(void **state)
+{
+    (void)state;
+    struct compare_set set = preset("paper");
+    struct compare_work mla = count(&set, "mla", 4), sharded = count(&set, "mlra-4", 4);
+    struct compare_work replicated = count(&set, "mlra-4-replicated", 4);
+    assert_int_equal(replicated.projection_weights, sharded.projection_weights + 18 * 128 * 3072);
+    assert_int_equal(replicated.n_exchanges, 1);
+    assert_int_equal(replicated.exchanges[0].sent, 3072);
+    assert_int_equal(replicated.exchanges[0].link, 2 * 3072 * 3 / 4);
+    assert_int_equal(replicated.attend_macs, sharded.attend_macs);
+    assert_int_equal((replicated.projection_weights - mla.projection_weights) / (576 - 192), 18944);
+    /* MLRA-2: each half of the heads on two ranks. */
+    assert_int_equal(count(&set, "mlra-2-replicated", 4).projection_weights,
+                     count(&set, "mlra-2", 4).projection_weights + 6 * 128 * 3072);
+}
+
 static void a_model_is_its_layers_and_its_head(void **state)
 {
     (void)state;
@@ -188,6 +207,7 @@ int main(void)
         cmocka_unit_test(a_cached_token_costs_what_the_equations_say),
         cmocka_unit_test(the_projections_have_the_weights_of_the_layer),
         cmocka_unit_test(collectives_are_counted_by_what_is_published),
+        cmocka_unit_test(a_replicated_output_has_one_collective_and_more_weights),
         cmocka_unit_test(a_model_is_its_layers_and_its_head),
         cmocka_unit_test(memory_left_by_the_weights_holds_so_many_tokens),
         cmocka_unit_test(chunks_of_the_ranks_cover_the_context),

@@ -144,6 +144,27 @@ static void ranks_together_have_a_wall_time_and_wait(void **state)
     compare_session_destroy(s);
 }
 
+/* Its ranks have a W_O that the layer knows nothing of. */
+static void a_replicated_output_is_not_run_by_a_team(void **state)
+{
+    (void)state;
+    struct compare_settings with = settings();
+    struct compare_session *s;
+    struct error err;
+    const int two[] = { 2 };
+    with.serial = 0;
+    assert_int_equal(compare_session_create(&s, &with, &err), STATUS_OK);
+    s->n_sweeps = 1;
+    fill_sweep(&s->sweeps[0], "paper", "mla,mlra-4-replicated", COMPARE_ATTENTION, two, 1);
+    assert_int_equal(compare_run_sweep(s, 0, &err), STATUS_BAD_OPTION);
+    assert_non_null(strstr(err.text, "--serial-ranks"));
+    s->settings.serial = -1;            /* however many cores there are */
+    assert_int_equal(compare_run_sweep(s, 0, &err), STATUS_OK);
+    for (int i = 0; i < s->n_results; i++)
+        assert_true(s->results[i].is_measured && s->results[i].wall_ns < 0);
+    compare_session_destroy(s);
+}
+
 static void what_does_not_fit_is_named_and_not_run(void **state)
 {
     (void)state;
@@ -240,6 +261,7 @@ int main(void)
         cmocka_unit_test(every_point_of_every_formulation_is_measured),
         cmocka_unit_test(counters_equal_those_of_the_layer),
         cmocka_unit_test(ranks_together_have_a_wall_time_and_wait),
+        cmocka_unit_test(a_replicated_output_is_not_run_by_a_team),
         cmocka_unit_test(what_does_not_fit_is_named_and_not_run),
         cmocka_unit_test(reports_hold_every_point_and_name_their_sources),
         cmocka_unit_test(a_crossing_lies_between_the_points_around_it),
