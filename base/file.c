@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum status file_read(const char *path, struct buf *out, struct error *err)
@@ -52,15 +53,23 @@ static enum status write_all(int fd, const char *path, const char *bytes, size_t
     return STATUS_OK;
 }
 
+/* A file beside path, empty and open. */
+static enum status open_beside(const char *path, char *temporary, size_t max, int *fd, struct error *err)
+{
+    int n = snprintf(temporary, max, "%s.tmp%ld", path, (long)getpid());
+    if (n < 0 || (size_t)n >= max)
+        return fail(err, STATUS_IO, "path is longer than %zu bytes", max);
+    *fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (*fd < 0)
+        return fail(err, STATUS_IO, "cannot create %s: %s", temporary, strerror(errno));
+    return STATUS_OK;
+}
+
 enum status file_replace(const char *path, const void *bytes, size_t len, struct error *err)
 {
     char temporary[4096];
-    int n = snprintf(temporary, sizeof temporary, "%s.tmp%ld", path, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof temporary)
-        return fail(err, STATUS_IO, "path is longer than %zu bytes", sizeof temporary);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return fail(err, STATUS_IO, "cannot create %s: %s", temporary, strerror(errno));
+    int fd;
+    TRY(open_beside(path, temporary, sizeof temporary, &fd, err));
     enum status s = write_all(fd, temporary, bytes, len, err);
     close(fd);
     if (s == STATUS_OK && rename(temporary, path) != 0)
@@ -68,6 +77,19 @@ enum status file_replace(const char *path, const void *bytes, size_t len, struct
     if (s != STATUS_OK)
         unlink(temporary);
     return s;
+}
+
+enum status file_check_replace(const char *path, struct error *err)
+{
+    char temporary[4096];
+    struct stat about;
+    int fd;
+    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+        return fail(err, STATUS_IO, "cannot write %s: it is a directory", path);
+    TRY(open_beside(path, temporary, sizeof temporary, &fd, err));
+    close(fd);
+    unlink(temporary);
+    return STATUS_OK;
 }
 
 int file_exists(const char *path)

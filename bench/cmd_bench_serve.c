@@ -100,6 +100,16 @@ static enum status save(struct load_report *report, const struct load_options *o
     return STATUS_OK;
 }
 
+/* Before the load, not after its minutes. */
+static enum status check_outputs(const struct load_options *o, struct error *err)
+{
+    const char *const paths[] = { o->json, o->csv, o->html };
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        if (paths[i][0] != '\0')
+            TRY(file_check_replace(paths[i], err));
+    return STATUS_OK;
+}
+
 static enum status print_table(const struct load_report *report, struct error *err)
 {
     struct buf text;
@@ -134,7 +144,9 @@ static int run(const struct load_options *o)
         fprintf(stderr, "latentd: no memory for the report\n");
         return EXIT_FAILURE;
     }
-    enum status s = load_session_run(o, &events, report, &err);
+    enum status s = check_outputs(o, &err);
+    if (s == STATUS_OK)
+        s = load_session_run(o, &events, report, &err);
     end_progress(&console);
     if (report->n_points > 0) {
         struct error late = { 0 };

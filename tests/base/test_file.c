@@ -156,6 +156,24 @@ static void a_reader_sees_the_old_file_or_the_new_one(void **state)
     assert_true(reader.n_reads > 0);
 }
 
+static void a_write_that_will_fail_is_known_before(void **state)
+{
+    const struct place *place = *state;
+    struct error err;
+    assert_int_equal(file_check_replace(place->path, &err), STATUS_OK);
+    assert_false(file_exists(place->path));
+    assert_int_equal(file_replace(place->path, "kept", 4, &err), STATUS_OK);
+    assert_int_equal(file_check_replace(place->path, &err), STATUS_OK);
+    struct buf out;
+    buf_init(&out, 100);
+    assert_int_equal(file_read(place->path, &out, &err), STATUS_OK);
+    assert_int_equal(out.len, 4);
+    buf_clear(&out);
+    assert_int_equal(file_check_replace(place->folder, &err), STATUS_IO);
+    assert_int_equal(file_check_replace("/nonexistent/folder/file", &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "/nonexistent/folder/file"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +183,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_replace_that_fails_leaves_no_temporary_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_opened_read_or_written_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_reader_sees_the_old_file_or_the_new_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_write_that_will_fail_is_known_before, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -271,10 +271,11 @@ static void wrong_command_lines_are_exit_2_and_send_nothing(void **state)
     assert_int_equal(f->script.n_completions, 0);
 }
 
-static void a_file_that_cannot_be_written_is_exit_1(void **state)
+static void an_output_that_cannot_be_written_costs_no_request(void **state)
 {
     struct fixture *f = *state;
-    assert_int_equal(command(f, "--requests 2 --csv /no/such/folder/x.csv"), 1);
+    assert_int_equal(command(f, "--html /nonexistent/folder/page.html --quiet"), 1);
+    assert_int_equal(f->script.n_completions, 0);
     assert_int_equal(command(f, "--requests 2 --dataset jsonl --file /no/such/file"), 1);
 }
 
@@ -291,7 +292,7 @@ int main(void)
         TEST(the_search_finds_where_the_server_breaks),
         TEST(a_server_that_refuses_everything_is_exit_1_with_its_reason),
         TEST(wrong_command_lines_are_exit_2_and_send_nothing),
-        TEST(a_file_that_cannot_be_written_is_exit_1),
+        TEST(an_output_that_cannot_be_written_costs_no_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
