@@ -46,25 +46,55 @@ enum status compare_figure_cache(struct buf *out, struct error *err)
     return write_and_free(plot, out);
 }
 
+/* ---- which degrees together ---- */
+
+int compare_figure_degrees(const struct compare_sweep *sweep, int degrees[COMPARE_MAX_RANKS])
+{
+    degrees[0] = 0;
+    if (!sweep->same_degree)
+        return 1;
+    int n = 0;
+    for (int n_ranks = 1; n_ranks <= COMPARE_MAX_RANKS; n_ranks++)
+        for (int e = 0; e < sweep->n_entries; e++)
+            if (sweep->entries[e].n_ranks == n_ranks && (n == 0 || degrees[n - 1] != n_ranks))
+                degrees[n++] = n_ranks;
+    return n;
+}
+
+static int is_on(const struct compare_result *r, int n_ranks)
+{
+    return n_ranks == 0 || r->point.n_ranks == n_ranks;
+}
+
 /* ---- speed-up over the context ---- */
 
-static enum status figure_ratio(const struct compare_session *s, const struct compare_result *table, int profile,
-                                struct buf *out)
+static void speedup_title(const struct compare_session *s, const struct compare_result *table, int n_ranks, int profile,
+                          char *out, size_t max)
 {
-    char title[160];
     const struct compare_sweep *sweep = &s->sweeps[table->sweep];
-    snprintf(title, sizeof title, "%s: speed-up over %s%s, batch %d, %s cache (%s%s)", sweep->name,
-             sweep->set.items[sweep->entries[0].formulation].name,
-             sweep->same_degree ? " on as many devices" : " on one device", table->point.batch,
+    char on[40] = " on one device";
+    if (n_ranks > 1)
+        snprintf(on, sizeof on, ", both on %d devices", n_ranks);
+    else if (n_ranks == 1)
+        snprintf(on, sizeof on, ", both on one device");
+    snprintf(out, max, "Speed-up over %s%s, batch %d, %s cache (%s%s)",
+             sweep->set.items[sweep->entries[0].formulation].name, on, table->point.batch,
              cache_type_name(table->point.cache_type), profile < 0 ? "measured" : "modelled, ",
              profile < 0 ? "" : s->settings.profiles[profile].name);
+}
+
+enum status compare_figure_speedup(const struct compare_session *s, const struct compare_result *table, int n_ranks,
+                                   int profile, struct buf *out)
+{
+    char title[160];
+    speedup_title(s, table, n_ranks, profile, title, sizeof title);
     struct compare_plot *plot = new_plot(title, "context, tokens", "speed-up");
     if (plot == NULL)
         return STATUS_NO_MEMORY;
     plot->x_log = 2;
     for (int i = 0; i < s->n_results; i++) {
         const struct compare_result *line = &s->results[i];
-        if (!compare_same_batch(line, table) || !compare_is_first(s, line))
+        if (!compare_same_batch(line, table) || !compare_is_first(s, line) || !is_on(line, n_ranks))
             continue;
         char label[64];
         compare_label(line, label, sizeof label);
@@ -77,17 +107,6 @@ static enum status figure_ratio(const struct compare_session *s, const struct co
         }
     }
     return write_and_free(plot, out);
-}
-
-enum status compare_figure_speedup(const struct compare_session *s, const struct compare_result *r, struct buf *out)
-{
-    return figure_ratio(s, r, -1, out);
-}
-
-enum status compare_figure_modelled(const struct compare_session *s, const struct compare_result *r, int profile,
-                                    struct buf *out)
-{
-    return figure_ratio(s, r, profile, out);
 }
 
 /* ---- roofline ---- */
@@ -103,6 +122,18 @@ static int attention_point(const struct compare_result *r, double *intensity, do
     return 1;
 }
 
+/* The last curve, so that contenders have the colours of the other drawings. */
+static void add_roof(const struct compare_profile *host, struct compare_plot *plot)
+{
+    struct compare_curve *roof = compare_plot_curve(plot, "roofline of one core");
+    for (double x = 2; x <= 512; x *= 2) {
+        double memory = x * host->bandwidth / 1e9, peak = host->peak_flops / 1e9;
+        compare_curve_add(plot, roof, x, memory < peak ? memory : peak);
+    }
+    if (roof != NULL)
+        roof->is_bare = 1;
+}
+
 static const struct compare_result *longest(const struct compare_session *s, const struct compare_result *line)
 {
     const struct compare_result *best = line;
@@ -113,25 +144,26 @@ static const struct compare_result *longest(const struct compare_session *s, con
     return best;
 }
 
-enum status compare_figure_roofline(const struct compare_session *s, int sweep, struct buf *out)
+/* A word for the degrees that a drawing holds. */
+static void on_degree(int n_ranks, char *out, size_t max)
 {
-    char title[120];
-    snprintf(title, sizeof title, "%s: attention under this machine's roofline, one core (measured)",
-             s->sweeps[sweep].name);
+    snprintf(out, max, n_ranks > 0 ? ", TP %d" : "", n_ranks);
+}
+
+enum status compare_figure_roofline(const struct compare_session *s, int sweep, int n_ranks, struct buf *out)
+{
+    char title[160], on[16];
+    on_degree(n_ranks, on, sizeof on);
+    snprintf(title, sizeof title, "Attention under one core's roofline at the longest context%s (measured)", on);
     struct compare_plot *plot = new_plot(title, "FLOP per cached byte (counted)", "GFLOP/s");
     if (plot == NULL)
         return STATUS_NO_MEMORY;
     plot->x_log = 2;
     plot->y_log = 2;
-    struct compare_curve *roof = compare_plot_curve(plot, "roofline");
-    const struct compare_profile *host = &s->host.profile;
-    for (double x = 2; x <= 512; x *= 2) {
-        double memory = x * host->bandwidth / 1e9, peak = host->peak_flops / 1e9;
-        compare_curve_add(plot, roof, x, memory < peak ? memory : peak);
-    }
     for (int i = 0; i < s->n_results; i++) {
         const struct compare_result *r = &s->results[i];
-        if (r->sweep != sweep || r->point.batch != s->sweeps[sweep].batches[0] || !compare_is_first(s, r))
+        if (r->sweep != sweep || r->point.batch != s->sweeps[sweep].batches[0] || !compare_is_first(s, r)
+            || !is_on(r, n_ranks))
             continue;
         double intensity, rate;
         char label[64];
@@ -143,19 +175,22 @@ enum status compare_figure_roofline(const struct compare_session *s, int sweep, 
         if (dot != NULL)
             dot->is_dots = 1;
     }
+    if (plot->n_curves > 0)
+        add_roof(&s->host.profile, plot);
     return write_and_free(plot, out);
 }
 
 /* ---- per device and per user ---- */
 
-enum status compare_figure_pareto(const struct compare_session *s, int sweep, struct buf *out)
+enum status compare_figure_pareto(const struct compare_session *s, int sweep, int n_ranks, struct buf *out)
 {
     if (s->sweeps[sweep].n_batches < 2)
         return STATUS_OK;
-    char title[160];
+    char title[160], on[16];
+    on_degree(n_ranks, on, sizeof on);
     int64_t context = s->sweeps[sweep].contexts[s->sweeps[sweep].n_contexts / 2];
-    snprintf(title, sizeof title, "%s: tokens/s of this part, per device and per user, at context %lld (measured)",
-             s->sweeps[sweep].name, (long long)context);
+    snprintf(title, sizeof title, "Tokens/s per device against tokens/s per user, a dot per batch, of this part, at "
+             "context %lld%s (measured)", (long long)context, on);
     struct compare_plot *plot = new_plot(title, "tokens/s per user", "tokens/s per device");
     if (plot == NULL)
         return STATUS_NO_MEMORY;
@@ -164,6 +199,8 @@ enum status compare_figure_pareto(const struct compare_session *s, int sweep, st
     for (int e = 0; e < s->sweeps[sweep].n_entries; e++) {
         const struct compare_entry *entry = &s->sweeps[sweep].entries[e];
         const struct compare_formulation *f = &s->sweeps[sweep].set.items[entry->formulation];
+        if (n_ranks > 0 && entry->n_ranks != n_ranks)
+            continue;
         char label[64];
         snprintf(label, sizeof label, "%s TP %d", f->name, entry->n_ranks);
         struct compare_curve *curve = compare_plot_curve(plot, label);

@@ -169,6 +169,45 @@ enum status compare_add_models(struct compare_set *set, const char *list, struct
     return STATUS_OK;
 }
 
+/* ---- in words ---- */
+
+static const char *kind_words(const struct attention_config *c)
+{
+    switch (c->kind) {
+    case ATTENTION_MLA:
+        return "multi-head latent attention with a decoupled rotary key";
+    case ATTENTION_MLA_ROPE:
+        return "latent attention with rotary positions on decompressed keys";
+    case ATTENTION_MLRA:
+        return "block-diagonal MLRA: a head sees one latent";
+    case ATTENTION_MLRA_PAPER:
+        return c->n_branches == 4 ? "MLRA-4 of the paper: a head sees four latents, in a softmax each"
+                                  : "MLRA-2 of the paper: a head sees two of four latents, in a softmax each";
+    case ATTENTION_GLA:
+        return "grouped latent attention: a head sees the latent of its group";
+    case ATTENTION_CCA:
+        return "compressed convolutional attention";
+    case ATTENTION_GQA:
+        return c->n_kv_heads == c->n_heads ? "multi-head attention" : "grouped-query attention";
+    }
+    return "";
+}
+
+void compare_describe(const struct compare_formulation *f, char *out, size_t max)
+{
+    const struct attention_config *c = &f->attention;
+    char cached[80] = "";
+    if (c->n_latents > 0 && c->rope_dim > 0)
+        snprintf(cached, sizeof cached, "%d x %d, rotary key %d", c->n_latents, c->latent_dim, c->rope_dim);
+    else if (c->n_latents > 0)
+        snprintf(cached, sizeof cached, "%d x %d", c->n_latents, c->latent_dim);
+    else
+        snprintf(cached, sizeof cached, "keys and values of %d heads", c->n_kv_heads);
+    snprintf(out, max, "%s; hidden %d, %d heads of %d, cached: %s%s%s", kind_words(c), c->hidden, c->n_heads,
+             c->value_dim, cached, f->by_chunk ? "; cache sharded by position, not by head" : "",
+             f->replicated_output ? "; W_O of all own heads on every device, its all-reduce adds the branches" : "");
+}
+
 /* ---- choosing ---- */
 
 int compare_find(const struct compare_set *set, const char *name)

@@ -47,6 +47,9 @@ MUST_CHECK enum status compare_add_preset(struct compare_set *set, const char *n
  * second time as NAME-by-chunk.  BAD_OPTION, or the failures of model_config_load. */
 MUST_CHECK enum status compare_add_models(struct compare_set *set, const char *list, struct error *err);
 
+/* One phrase that says what it is, with its sizes: "MLRA-4 (paper): 4 latents of 128 + 64, .." */
+void compare_describe(const struct compare_formulation *f, char *out, size_t max);
+
 /* The index of the contender called name, or -1. */
 int compare_find(const struct compare_set *set, const char *name);
 

@@ -13,6 +13,10 @@
 #include "base/buf.h"
 #include "bench/compare_result.h"
 
+/* Only the library's text, which compare_write_html embeds; nothing when dir is
+ * NULL.  Failures of buf_add; IO: it cannot be read. */
+MUST_CHECK enum status compare_add_library(const char *dir, struct buf *out, struct error *err);
+
 /* chart_library: the directory, or NULL.  Failures of buf_add; IO: the library
  * cannot be read; those of compare_cache_row. */
 MUST_CHECK enum status compare_write_html(const struct compare_session *session, const char *chart_library,

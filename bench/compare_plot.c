@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDTH = 640, HEIGHT = 360, LEFT = 64, RIGHT = 16, TOP = 12, BOTTOM = 44, LEGEND_ROW = 18, N_COLOURS = 8 };
+enum { WIDTH = 560, HEIGHT = 330, LEFT = 60, RIGHT = 20, TOP = 12, BOTTOM = 48, LEGEND_ROW = 19, LEGEND_COLUMNS = 2,
+       LEGEND_NAME = 130, N_COLOURS = 8 };
 
 /* One axis: values [low, high] onto pixels [from, to]. */
 struct axis {
@@ -81,13 +82,20 @@ static struct axis make_axis(double low, double high, int log_base, double from,
     return a;
 }
 
+/* 1, 2, 5, 10 .. on a short decimal axis. */
+static double next_part_of_decade(double value)
+{
+    double digit = value / pow(10, floor(log10(value) + 1e-9));
+    return value * (digit > 1.5 && digit < 2.5 ? 2.5 : 2);
+}
+
 /* The first tick is a.low; 0: there is none after value. */
 static double next_tick(const struct axis *a, double value)
 {
     double next = value + linear_step(a->high);
     if (a->log) {
-        double decades = log(a->high / a->low) / log(a->log);
-        next = value * pow(a->log, ceil(decades / 10));
+        double powers = log(a->high / a->low) / log(a->log);
+        next = a->log == 10 && powers < 2.5 ? next_part_of_decade(value) : value * pow(a->log, ceil(powers / 10));
     }
     return next <= a->high * (1 + 1e-9) ? next : 0;
 }
@@ -122,7 +130,7 @@ static enum status write_axes(const struct compare_plot *plot, const struct axis
                             "text-anchor=\"end\">%s</text>", x->from, at, x->to, x->from - 6, at + 4, text));
         v = next_tick(y, v);
     } while (v > 0);
-    TRY(buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", (x->from + x->to) / 2, y->from + 36));
+    TRY(buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", (x->from + x->to) / 2, y->from + 37));
     TRY(load_html_escape(out, plot->x_label));
     TRY(buf_printf(out, "</text><text transform=\"translate(14 %.1f)rotate(-90)\" text-anchor=\"middle\">",
                    (y->from + y->to) / 2));
@@ -143,7 +151,7 @@ static enum status write_curve(const struct compare_curve *c, int index, const s
             TRY(buf_printf(out, "%c%.1f %.1f", i > 0 ? 'L' : 'M', place(x, c->x[i]), place(y, c->y[i])));
         TRY(buf_add_text(out, "\"/>"));
     }
-    for (int i = 0; i < c->n; i++) {
+    for (int i = 0; i < c->n && !c->is_bare; i++) {
         TRY(buf_printf(out, "<circle r=\"3.5\" style=\"fill:var(--c%d)\" cx=\"%.1f\" cy=\"%.1f\"><title>", colour,
                        place(x, c->x[i]), place(y, c->y[i])));
         TRY(load_html_escape(out, c->name));
@@ -152,18 +160,62 @@ static enum status write_curve(const struct compare_curve *c, int index, const s
     return buf_add_char(out, '\n');
 }
 
+static int same_points(const struct compare_curve *a, const struct compare_curve *b)
+{
+    size_t bytes = (size_t)a->n * sizeof *a->x;
+    return a->n == b->n && memcmp(a->x, b->x, bytes) == 0 && memcmp(a->y, b->y, bytes) == 0;
+}
+
+/* The first curve through the points of curve c; c itself if there is none before it. */
+static int first_like(const struct compare_plot *plot, int c)
+{
+    for (int i = 0; i < c; i++)
+        if (same_points(&plot->curves[i], &plot->curves[c]))
+            return i;
+    return c;
+}
+
+/* "GLA-4 = MLRA-2 = MLRA-4" */
+static void join_names(const struct compare_plot *plot, int c, char *out, size_t max)
+{
+    snprintf(out, max, "%s", plot->curves[c].name);
+    for (int i = c + 1; i < plot->n_curves; i++)
+        if (first_like(plot, i) == c)
+            snprintf(out + strlen(out), max - strlen(out), " = %s", plot->curves[i].name);
+}
+
+static enum status write_legend_entry(const struct compare_plot *plot, int c, int place, struct buf *out)
+{
+    double x = LEFT + place % LEGEND_COLUMNS * (double)(WIDTH - LEFT - RIGHT) / LEGEND_COLUMNS;
+    double y = HEIGHT + 8 + place / LEGEND_COLUMNS * LEGEND_ROW;
+    char name[LEGEND_NAME];
+    join_names(plot, c, name, sizeof name);
+    if (plot->curves[c].is_dots)
+        TRY(buf_printf(out, "<circle r=\"4\" style=\"fill:var(--c%d)\" cx=\"%.1f\" cy=\"%.1f\"/>", c % N_COLOURS,
+                       x + 10, y));
+    else
+        TRY(buf_printf(out, "<path class=\"line\" style=\"stroke:var(--c%d)%s\" d=\"M%.1f %.1fh20\"/>", c % N_COLOURS,
+                       c >= N_COLOURS ? ";stroke-dasharray:5 3" : "", x, y));
+    TRY(buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\">", x + 26, y + 4));
+    TRY(load_html_escape(out, name));
+    return buf_add_text(out, "</text>");
+}
+
 static enum status write_legend(const struct compare_plot *plot, struct buf *out)
 {
-    for (int c = 0; c < plot->n_curves; c++) {
-        int column = c % 3, row = c / 3;
-        double x = LEFT + column * (WIDTH - LEFT - RIGHT) / 3.0, y = HEIGHT + 6 + row * LEGEND_ROW;
-        TRY(buf_printf(out, "<path class=\"line\" style=\"stroke:var(--c%d)%s\" d=\"M%.1f %.1fh20\"/>"
-                            "<text x=\"%.1f\" y=\"%.1f\">", c % N_COLOURS,
-                       c >= N_COLOURS ? ";stroke-dasharray:5 3" : "", x, y, x + 26, y + 4));
-        TRY(load_html_escape(out, plot->curves[c].name));
-        TRY(buf_add_text(out, "</text>"));
-    }
+    int place = 0;
+    for (int c = 0; c < plot->n_curves; c++)
+        if (first_like(plot, c) == c)
+            TRY(write_legend_entry(plot, c, place++, out));
     return STATUS_OK;
+}
+
+static int legend_rows(const struct compare_plot *plot)
+{
+    int n = 0;
+    for (int c = 0; c < plot->n_curves; c++)
+        n += first_like(plot, c) == c;
+    return (n + LEGEND_COLUMNS - 1) / LEGEND_COLUMNS;
 }
 
 static enum status write_numbers(const char *key, const double *values, int n, struct buf *out)
@@ -205,13 +257,14 @@ enum status compare_plot_write(const struct compare_plot *plot, struct buf *out)
         return STATUS_OK;
     struct axis x = make_axis(x_low, x_high, plot->x_log, LEFT, WIDTH - RIGHT);
     struct axis y = make_axis(y_low, y_high, plot->y_log, HEIGHT - BOTTOM, TOP);
-    int height = HEIGHT + 12 + (plot->n_curves + 2) / 3 * LEGEND_ROW;
+    int height = HEIGHT + 4 + legend_rows(plot) * LEGEND_ROW;
     TRY(buf_add_text(out, "<figure class=\"plot\"><figcaption>"));
     TRY(load_html_escape(out, plot->title));
     TRY(buf_printf(out, "</figcaption><svg viewBox=\"0 0 %d %d\" role=\"img\">\n", WIDTH, height));
     TRY(write_axes(plot, &x, &y, out));
     for (int c = 0; c < plot->n_curves; c++)
-        TRY(write_curve(&plot->curves[c], c, &x, &y, out));
+        if (first_like(plot, c) == c)
+            TRY(write_curve(&plot->curves[c], c, &x, &y, out));
     TRY(write_legend(plot, out));
     TRY(buf_add_text(out, "</svg>"));
     TRY(write_data(plot, out));

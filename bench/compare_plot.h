@@ -9,7 +9,8 @@
  *
  * Colours are the page's --c0 .. --c7; curves beyond eight repeat them dashed,
  * and every curve has its name in the legend, so that print without colour can
- * be read.  A point's tooltip holds its values.
+ * be read.  A point's tooltip holds its values.  Curves through the same points
+ * would hide each other: they are drawn once and named together, "a = b".
  *
  * Threads: any; memory: the buffer's.
  */
@@ -18,13 +19,14 @@
 
 #include "base/buf.h"
 
-enum { COMPARE_PLOT_CURVES = 16, COMPARE_PLOT_POINTS = 32 };
+enum { COMPARE_PLOT_CURVES = 20, COMPARE_PLOT_POINTS = 32 };
 
 struct compare_curve {
     char name[64];
     double x[COMPARE_PLOT_POINTS], y[COMPARE_PLOT_POINTS];     /* finite; > 0 on a logarithmic axis */
     int n;
     int is_dots;                /* no line between the points */
+    int is_bare;                /* no marks at the points: a bound, not data */
 };
 
 struct compare_plot {

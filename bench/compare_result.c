@@ -45,6 +45,15 @@ int compare_same_line(const struct compare_result *a, const struct compare_resul
         && a->point.n_ranks == b->point.n_ranks;
 }
 
+const struct compare_result *compare_at_context(const struct compare_session *session, const struct compare_result *r,
+                                                int64_t context)
+{
+    for (int i = 0; i < session->n_results; i++)
+        if (compare_same_line(&session->results[i], r) && session->results[i].point.context == context)
+            return &session->results[i];
+    return NULL;
+}
+
 int compare_is_first_of_batch(const struct compare_session *session, const struct compare_result *r)
 {
     for (const struct compare_result *at = session->results; at < r; at++)

@@ -78,8 +78,9 @@ struct compare_settings {
     int64_t max_memory;         /* of everything that is built at one time */
     struct compare_profile profiles[COMPARE_MAX_PROFILES];
     int n_profiles;
-    void (*progress)(void *context, const char *what, int done, int total);
-    void *progress_context;
+    void (*progress)(void *context, const char *what, int done, int total);     /* or NULL */
+    int (*is_interrupted)(void *context);   /* asked before every sample; or NULL */
+    void *context;              /* of both */
 };
 
 struct compare_session {
@@ -91,6 +92,7 @@ struct compare_session {
     int n_results, capacity;
     char when[32];              /* date and time of the start, UTC */
     double seconds;             /* the whole session took */
+    int was_interrupted;        /* results are those of the points before that */
 };
 
 /* The result of the contender that `r` is compared with, at the same context,
@@ -109,6 +111,10 @@ int compare_same_line(const struct compare_result *a, const struct compare_resul
 /* Is r, one of session->results, the first of its table, or of its line? */
 int compare_is_first_of_batch(const struct compare_session *session, const struct compare_result *r);
 int compare_is_first(const struct compare_session *session, const struct compare_result *r);
+
+/* The result of r's line at that context, or NULL. */
+const struct compare_result *compare_at_context(const struct compare_session *session, const struct compare_result *r,
+                                                int64_t context);
 
 /* "mlra-4 TP 4" */
 void compare_label(const struct compare_result *r, char *out, size_t max);

@@ -171,11 +171,19 @@ static int64_t fitting_step(const struct group *g, int entry, int64_t room, stru
     return 0;
 }
 
+static enum status check_interrupt(const struct compare_session *s, struct error *err)
+{
+    if (s->settings.is_interrupted == NULL || !s->settings.is_interrupted(s->settings.context))
+        return STATUS_OK;
+    return fail(err, STATUS_CANCELLED, "interrupted after %d points", s->n_results);
+}
+
 /* As many entries from g->first on as fit together, at least one. */
 static enum status build_group(struct group *g, struct error *err)
 {
     int64_t room = g->session->settings.max_memory;
     for (g->end = g->first; g->end < g->sweep->n_entries; g->end++) {
+        TRY(check_interrupt(g->session, err));
         struct compare_point point;
         int64_t bytes, all = g->session->settings.max_memory;
         int64_t tokens = fitting_step(g, g->end, all, &point, &bytes);
@@ -225,6 +233,7 @@ static enum status sample_point(struct group *g, int64_t context, int batch, str
         for (int e = g->first; e < g->end; e++) {
             if (context * batch > g->capacity[e])
                 continue;
+            TRY(check_interrupt(g->session, err));
             if (turn >= MIN_SAMPLES && compare_contender_last_ns(g->contenders[e]) > LONG_NS)
                 continue;
             TRY(compare_contender_sample(g->contenders[e], &g->session->host, turn < 0, err));
@@ -259,7 +268,7 @@ static enum status run_group(struct group *g, struct error *err)
             if (is_wanted(sweep, sweep->contexts[c], sweep->batches[b]))
                 TRY(run_point(g, sweep->contexts[c], sweep->batches[b], err));
             if (settings->progress != NULL)
-                settings->progress(settings->progress_context, sweep->name, ++done, total);
+                settings->progress(settings->context, sweep->name, ++done, total);
         }
     return STATUS_OK;
 }
@@ -302,6 +311,7 @@ enum status compare_run_sweep(struct compare_session *session, int i, struct err
             s = run_groups(&g, err);
     }
     compare_pool_clear(&pool);
+    session->was_interrupted |= s == STATUS_CANCELLED;
     session->seconds += (double)(clock_now_ns() - start) / 1e9;
     return s;
 }

@@ -24,7 +24,8 @@ MUST_CHECK enum status compare_sweep_cross(struct compare_sweep *sweep, const in
                                            struct error *err);
 
 /* Run session->sweeps[i], which the caller has filled in.  BAD_OPTION: the part
- * cannot be run with all ranks at once.  NO_MEMORY, PEER_FAILED. */
+ * cannot be run with all ranks at once.  CANCELLED: settings.is_interrupted said
+ * so; points that were complete are among the results.  NO_MEMORY, PEER_FAILED. */
 MUST_CHECK enum status compare_run_sweep(struct compare_session *session, int i, struct error *err);
 
 #endif

@@ -33,7 +33,7 @@ static const struct study studies[] = {
     { .name = "degrees", .preset = "paper", .part = COMPARE_ATTENTION, .degrees = { 1, 2, 4, 8 },
       .title = "Attention on 1, 2, 4 and 8 devices, against MLA on as many",
       .formulations = "mla,mlra-4,mlra-2,mlra,gla-2,gqa-8,mla-by-chunk,mha", .same_degree = 1,
-      .contexts = { 2 * K, 8 * K, 32 * K }, .quick_contexts = { 8 * K }, .batches = { 1 } },
+      .contexts = { 2 * K, 8 * K, 32 * K }, .quick_contexts = { 2 * K, 8 * K }, .batches = { 1 } },
 };
 #define N_STUDIES (sizeof studies / sizeof studies[0])
 

@@ -68,16 +68,17 @@ static enum status write_tokens(struct buf *out, const char *what, double tokens
     return buf_printf(out, "; %s: past %.0f tokens", what, tokens);
 }
 
-static enum status write_line(const struct compare_session *s, const struct compare_result *line, struct buf *out)
+static enum status write_line(const struct compare_session *s, const struct compare_result *table,
+                              const struct compare_result *line, struct buf *out)
 {
     char label[64];
     compare_label(line, label, sizeof label);
-    TRY(buf_printf(out, "  %-20s", label));
+    TRY(buf_printf(out, "  %-24s", label));
     for (int i = 0; i < s->n_results; i++) {
-        const struct compare_result *r = &s->results[i];
-        if (!compare_same_line(r, line))
+        if (!compare_same_line(&s->results[i], table))
             continue;
-        if (!r->is_measured)
+        const struct compare_result *r = compare_at_context(s, line, s->results[i].point.context);
+        if (r == NULL || !r->is_measured)
             TRY(buf_printf(out, " %16s", "not run"));
         else
             TRY(buf_printf(out, " %9.3f %5.2fx", r->device_ns / 1e6, compare_speedup(s, r)));
@@ -94,7 +95,7 @@ static enum status write_line(const struct compare_session *s, const struct comp
 static enum status write_heading(const struct compare_session *s, const struct compare_result *line, struct buf *out)
 {
     const struct compare_sweep *sweep = &s->sweeps[line->sweep];
-    TRY(buf_printf(out, "\n%s: %s, batch %d, %s cache; measured device ms and speed-up at context\n  %-20s",
+    TRY(buf_printf(out, "\n%s: %s, batch %d, %s cache; measured device ms and speed-up at context\n  %-24s",
                    sweep->name, compare_part_name(sweep->part), line->point.batch,
                    cache_type_name(line->point.cache_type), ""));
     for (int i = 0; i < s->n_results; i++)
@@ -110,7 +111,7 @@ static enum status write_batch(const struct compare_session *s, const struct com
     for (int i = 0; i < s->n_results; i++) {
         const struct compare_result *r = &s->results[i];
         if (compare_same_batch(r, first) && compare_is_first(s, r))
-            TRY(write_line(s, r, out));
+            TRY(write_line(s, first, r, out));
     }
     return STATUS_OK;
 }
@@ -128,5 +129,6 @@ enum status compare_write_summary(const struct compare_session *s, struct buf *o
     for (int i = 0; i < s->n_sweeps; i++)
         if (s->sweeps[i].refused[0] != '\0')
             TRY(buf_printf(out, "\n%s: not valid: %s\n", s->sweeps[i].name, s->sweeps[i].refused));
-    return buf_printf(out, "\n%d points in %.0f s\n", s->n_results, s->seconds);
+    return buf_printf(out, "\n%d points in %.0f s%s\n", s->n_results, s->seconds,
+                      s->was_interrupted ? ", interrupted" : "");
 }

@@ -170,9 +170,10 @@ enum status compare_write_json(const struct compare_session *s, struct buf *out,
     TRY(buf_add_char(out, ','));
     TRY(json_text(out, "processor", s->host.processor));
     TRY(buf_printf(out, ",\"cores\":%d,\"kernels\":\"%s\",\"weights\":\"%s\",\"block_size\":%d,\"repeats\":%d,"
-                        "\"device_memory\":%lld,\"seconds\":%.1f,\n", s->host.n_cores, s->settings.kernels->name,
-                   weight_type_name(s->settings.weight_type), s->settings.block_size,
-                   s->settings.n_repeats, (long long)s->settings.device_memory, s->seconds));
+                        "\"device_memory\":%lld,\"seconds\":%.1f,\"interrupted\":%s,\n", s->host.n_cores,
+                   s->settings.kernels->name, weight_type_name(s->settings.weight_type), s->settings.block_size,
+                   s->settings.n_repeats, (long long)s->settings.device_memory, s->seconds,
+                   s->was_interrupted ? "true" : "false"));
     TRY(json_profiles(s, out));
     TRY(json_cache_table(out, err));
     TRY(json_sweeps(s, out));
@@ -236,8 +237,9 @@ static enum status markdown_row(const struct compare_session *s, const struct co
 
 enum status compare_write_markdown(const struct compare_session *s, struct buf *out, struct error *err)
 {
-    TRY(buf_printf(out, "# latentd compare\n\n%s, %s, %d cores, %s kernels, %.0f s.\n\n", s->when, s->host.processor,
-                   s->host.n_cores, s->settings.kernels->name, s->seconds));
+    TRY(buf_printf(out, "# latentd compare\n\n%s, %s, %d cores, %s kernels, %.0f s%s.\n\n", s->when, s->host.processor,
+                   s->host.n_cores, s->settings.kernels->name, s->seconds,
+                   s->was_interrupted ? ", interrupted: some points are missing" : ""));
     TRY(markdown_cache_table(out, err));
     for (int sweep = 0; sweep < s->n_sweeps; sweep++) {
         TRY(buf_printf(out, "## %s\n\n", s->sweeps[sweep].title));

@@ -165,6 +165,43 @@ static void a_replicated_output_is_not_run_by_a_team(void **state)
     compare_session_destroy(s);
 }
 
+/* Says so from the 40th question on: in the second of the two contexts. */
+static int comes_late(void *context)
+{
+    int *n_asked = context;
+    return ++*n_asked >= 40;
+}
+
+static void an_interrupt_leaves_the_points_before_it(void **state)
+{
+    (void)state;
+    struct compare_settings with = settings();
+    struct compare_session *s;
+    struct error err;
+    int n_asked = 0;
+    with.is_interrupted = comes_late;
+    with.context = &n_asked;
+    assert_int_equal(compare_session_create(&s, &with, &err), STATUS_OK);
+    s->n_sweeps = 2;
+    fill_sweep(&s->sweeps[0], "paper", "mla,mlra-4", COMPARE_ATTENTION, degrees, 3);
+    fill_sweep(&s->sweeps[1], "paper", "mla", COMPARE_ATTENTION, degrees, 3);
+    assert_int_equal(compare_run_sweep(s, 0, &err), STATUS_CANCELLED);
+    assert_true(s->was_interrupted && s->n_results == 12);      /* both batches of the first context */
+    for (int i = 0; i < s->n_results; i++)
+        assert_true(s->results[i].is_measured && s->results[i].point.context == 300);
+    struct buf out;
+    buf_init(&out, 16 << 20);
+    assert_int_equal(compare_write_summary(s, &out, &err), STATUS_OK);
+    assert_non_null(strstr(out.data, "12 points"));
+    assert_non_null(strstr(out.data, "interrupted"));
+    buf_reset(&out);
+    assert_int_equal(compare_write_html(s, NULL, &out, &err), STATUS_OK);
+    assert_non_null(strstr(out.data, "interrupted"));
+    assert_non_null(strstr(out.data, "Not run"));               /* the second sweep */
+    buf_clear(&out);
+    compare_session_destroy(s);
+}
+
 static void what_does_not_fit_is_named_and_not_run(void **state)
 {
     (void)state;
@@ -262,6 +299,7 @@ int main(void)
         cmocka_unit_test(counters_equal_those_of_the_layer),
         cmocka_unit_test(ranks_together_have_a_wall_time_and_wait),
         cmocka_unit_test(a_replicated_output_is_not_run_by_a_team),
+        cmocka_unit_test(an_interrupt_leaves_the_points_before_it),
         cmocka_unit_test(what_does_not_fit_is_named_and_not_run),
         cmocka_unit_test(reports_hold_every_point_and_name_their_sources),
         cmocka_unit_test(a_crossing_lies_between_the_points_around_it),
