@@ -1,5 +1,6 @@
 /* cmd_compare.c - `latentd compare`: MLA against MLRA and the rest, per device. */
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/options.h"
 #include "bench/compare_html.h"
 #include "bench/compare_run.h"
@@ -64,7 +65,7 @@ static const struct option_row rows[] = {
       .help = "bound of what is built at one time" },
     { "device-memory", FIELD(SIZE, device_memory), .fallback = "80GB", .min = 1 << 20, .max = INT64_MAX,
       .help = "of one device, for the tokens that fit" },
-    { "profiles", FIELD(STRING, profiles), .fallback = "host,h100-sxm", .value = "NAME,..",
+    { "profile", FIELD(STRING, profiles), .fallback = "host,h100-sxm", .value = "NAME,..",
       .help = "modelled devices: host, a100, h100-sxm, h200, b200, mi300x, xeon-2s, or a JSON file" },
     { .heading = "Reports" },
     { "html", FIELD(STRING, html), .fallback = "", .value = "FILE", .help = "one self-contained page" },
@@ -94,7 +95,7 @@ static enum status read_profiles(const char *list, struct compare_settings *sett
         size_t n = strcspn(list, ",");
         snprintf(name, sizeof name, "%.*s", (int)n, list);
         if (settings->n_profiles == COMPARE_MAX_PROFILES)
-            return fail(err, STATUS_BAD_OPTION, "--profiles takes at most %d profiles", COMPARE_MAX_PROFILES);
+            return fail(err, STATUS_BAD_OPTION, "--profile takes at most %d profiles", COMPARE_MAX_PROFILES);
         struct compare_profile *p = &settings->profiles[settings->n_profiles++];
         if (strcmp(name, "host") == 0)
             snprintf(p->name, sizeof p->name, "host");
@@ -204,6 +205,22 @@ static enum status write_reports(const struct compare_session *session, const st
     return write_page(session, o, err);
 }
 
+/* Before the run, not after its minutes. */
+static enum status check_reports(const struct compare_options *o, struct error *err)
+{
+    const char *const paths[] = { o->html, o->csv, o->json, o->markdown };
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        if (*paths[i] != '\0')
+            TRY(file_check_replace(paths[i], err));
+    if (*o->html == '\0' || *o->charts == '\0')
+        return STATUS_OK;
+    struct buf library;
+    buf_init(&library, MAX_REPORT);
+    enum status s = compare_add_library(o->charts, &library, err);
+    buf_clear(&library);
+    return s;
+}
+
 /* ---- run ---- */
 
 /* On a terminal, one line that is written over. */
@@ -214,25 +231,48 @@ static void show(void *context, const char *what, int done, int total)
         fprintf(stderr, "\rcomparing: %s, step %d of %d\x1b[K%s", what, done, total, done == total ? "\r\x1b[K" : "");
 }
 
-static enum status run_sweeps(struct compare_session *session, struct error *err)
+static int is_interrupted(void *context)
 {
-    session->settings.progress = show;
-    for (int i = 0; i < session->n_sweeps; i++)
-        TRY(compare_run_sweep(session, i, err));
-    return STATUS_OK;
+    return interrupt_has_come(context);
 }
 
-static enum status compare(const struct compare_options *o, struct error *err)
+static enum status run_sweeps(struct compare_session *session, struct error *err)
+{
+    enum status s = STATUS_OK;
+    for (int i = 0; i < session->n_sweeps && s == STATUS_OK; i++)
+        s = compare_run_sweep(session, i, err);
+    if (s != STATUS_OK && isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\x1b[K");
+    return s;
+}
+
+/* What was measured before an interrupt is reported too; the status stays. */
+static enum status run_and_report(struct compare_session *session, const struct compare_options *o,
+                                  struct error *err)
+{
+    enum status s = run_sweeps(session, err);
+    if (s != STATUS_OK && (s != STATUS_CANCELLED || session->n_results == 0))
+        return s;
+    struct error late;
+    enum status written = write_reports(session, o, &late);
+    if (written != STATUS_OK)
+        *err = late;
+    return written != STATUS_OK ? written : s;
+}
+
+static enum status compare(const struct compare_options *o, struct interrupt *interrupt, struct error *err)
 {
     struct compare_settings settings;
     TRY(read_settings(o, &settings, err));
+    TRY(check_reports(o, err));
+    settings.progress = show;
+    settings.is_interrupted = is_interrupted;
+    settings.context = interrupt;
     struct compare_session *session;
     TRY(compare_session_create(&session, &settings, err));
     enum status s = choose_sweeps(o, session, err);
     if (s == STATUS_OK)
-        s = run_sweeps(session, err);
-    if (s == STATUS_OK)
-        s = write_reports(session, o, err);
+        s = run_and_report(session, o, err);
     compare_session_destroy(session);
     return s;
 }
@@ -245,7 +285,13 @@ int cmd_compare(int argc, char **argv)
     if (done >= 0)
         return done;
     struct error err;
-    enum status s = compare(&values, &err);
+    struct interrupt interrupt;
+    /* Before any thread is started: one that does not hold the signals back would get them. */
+    enum status s = interrupt_open(&interrupt, &err);
+    if (s == STATUS_OK) {
+        s = compare(&values, &interrupt, &err);
+        interrupt_close(&interrupt);
+    }
     options_destroy(options);
     if (s != STATUS_OK)
         fprintf(stderr, "latentd compare: %s\n", err.text);
