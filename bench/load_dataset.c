@@ -200,21 +200,30 @@ int load_dataset_uses_ids(const struct load_dataset *d)
     return d->uses_ids;
 }
 
+/* "64", or "64 +- 50 %". */
+static void describe_length(const struct load_dataset_options *o, char *out, size_t max)
+{
+    if (o->range > 0)
+        snprintf(out, max, "%lld +- %.0f %%", (long long)o->input_tokens, o->range * 100);
+    else
+        snprintf(out, max, "%lld", (long long)o->input_tokens);
+}
+
 void load_dataset_describe(const struct load_dataset *d, char *out, size_t max)
 {
     const struct load_dataset_options *o = &d->options;
     const char *form = d->uses_ids                            ? "token ids"
                        : o->vocabulary->n_ids > 0             ? "words, lengths right on average"
                                                               : "words, one taken for one token";
+    char length[48];
+    describe_length(o, length, sizeof length);
     switch (o->kind) {
     case LOAD_RANDOM:
-        snprintf(out, max, "random, %lld +- %.0f %% tokens in, %lld out, %s", (long long)o->input_tokens,
-                 o->range * 100, (long long)o->output_tokens, form);
+        snprintf(out, max, "random, %s tokens in, %lld out, %s", length, (long long)o->output_tokens, form);
         break;
     case LOAD_SHARED_PREFIX:
-        snprintf(out, max, "%lld shared prefixes of %lld tokens, then %lld +- %.0f %% in, %lld out, %s",
-                 (long long)o->n_prefixes, (long long)o->prefix_tokens, (long long)o->input_tokens,
-                 o->range * 100, (long long)o->output_tokens, form);
+        snprintf(out, max, "%lld shared prefixes of %lld tokens, then %s in, %lld out, %s",
+                 (long long)o->n_prefixes, (long long)o->prefix_tokens, length, (long long)o->output_tokens, form);
         break;
     case LOAD_JSONL:
     case LOAD_SHAREGPT:

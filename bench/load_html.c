@@ -1,13 +1,16 @@
 #include "bench/load_html.h"
 
+#include "base/clock.h"
 #include "bench/load_plot.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
-/* A distribution is drawn through this many of its quantiles, a timeline
- * through at most this many points. */
-enum { N_QUANTILES = 201, MAX_TIMELINE = 600 };
+/* A distribution is drawn through this many of its quantiles, up to LAST of
+ * them: one reply that hung would squeeze all others into the axis.  A timeline
+ * has at most so many points. */
+enum { N_QUANTILES = 201, LAST_QUANTILE = 99, MAX_TIMELINE = 600 };
 
 static const char style[] =
     "<style>"
@@ -19,12 +22,15 @@ static const char style[] =
     "background:var(--paper);color:var(--ink)}"
     "h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}p{color:var(--soft);margin:.2rem 0}"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums;display:block;overflow-x:auto}"
-    "th,td{padding:.25rem .7rem;text-align:right;border-bottom:1px solid var(--faint)}"
+    "th,td{padding:.25rem .7rem;text-align:right;border-bottom:1px solid var(--faint);white-space:nowrap}"
     "th:first-child,td:first-child{text-align:left}th{color:var(--soft);font-weight:600}"
     "dt{font-weight:600}dd{margin:0 0 .3rem 0;color:var(--soft)}"
     ".plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));gap:1rem}"
     "svg{width:100%}svg text{font:12px system-ui,sans-serif;fill:var(--soft)}"
     "svg .title{font-size:14px;font-weight:600;fill:var(--ink)}"
+    "@media(max-width:600px){svg text{font-size:15px}svg .title{font-size:18px}}"
+    "@media print{:root{--paper:#fff;--ink:#000;--soft:#333;--faint:#ccc}table{font-size:9px;overflow:visible}"
+    "svg,tr{break-inside:avoid}}"
     "</style>\n";
 
 enum status load_html_escape(struct buf *out, const char *text)
@@ -64,22 +70,28 @@ static enum status write_paragraph(struct buf *out, const char *text)
 
 /* ---- tables ---- */
 
+/* Columns of what was not asked for are left out. */
 static enum status write_points_table(struct buf *out, const struct load_report *report)
 {
-    TRY(buf_add_text(out, "<h2>Runs</h2>\n<table><tr><th>load<th>ok<th>failed<th>seconds<th>requests/s"
-                          "<th>good/s<th>output tok/s<th>total tok/s<th>cached tokens<th>in flight, mean"
-                          "<th>client &#181;s/event<th>bound</tr>\n"));
+    int has_goals = report->goals[0] != '\0';
+    TRY(buf_printf(out, "<h2>Runs</h2>\n<table><tr><th>load<th>ok<th>failed<th>seconds<th>requests/s"
+                        "%s<th>output tok/s<th>total tok/s<th>cached tokens<th>in flight, mean"
+                        "<th>client &#181;s/event%s</tr>\n", has_goals ? "<th>good requests/s" : "",
+                   report->has_search ? "<th>bounds" : ""));
     for (size_t i = 0; i < report->n_points; i++) {
         const struct load_point *p = &report->points[i];
         const struct load_figures *f = &p->figures;
         TRY(buf_add_text(out, "<tr><td>"));
         TRY(load_html_escape(out, p->label));
-        TRY(buf_printf(
-            out, "<td>%zu<td>%zu<td>%.2f<td>%.2f<td>%.2f<td>%.1f<td>%.1f<td>%lld<td>%.2f<td>%.2f<td>%s</tr>"
-                 "\n",
-            f->outcomes[LOAD_OUTCOME_OK], f->n_failed, f->duration_s, f->requests_per_s, f->good_per_s,
-            f->output_per_s, f->total_per_s, (long long)f->cached_tokens, f->in_flight_mean, f->us_per_event,
-            load_report_verdict(p)));
+        TRY(buf_printf(out, "<td>%zu<td>%zu<td>%.2f<td>%.2f", f->outcomes[LOAD_OUTCOME_OK], f->n_failed,
+                       f->duration_s, f->requests_per_s));
+        if (has_goals)
+            TRY(buf_printf(out, "<td>%.2f", f->good_per_s));
+        TRY(buf_printf(out, "<td>%.1f<td>%.1f<td>%lld<td>%.2f<td>%.2f", f->output_per_s, f->total_per_s,
+                       (long long)f->cached_tokens, f->in_flight_mean, f->us_per_event));
+        if (report->has_search)
+            TRY(buf_printf(out, "<td>%s", load_report_verdict(p)));
+        TRY(buf_add_text(out, "</tr>\n"));
     }
     return buf_add_text(out, "</table>\n");
 }
@@ -115,7 +127,9 @@ static enum status write_definitions(struct buf *out)
     return buf_add_text(
         out, "<dt>requests/s, tok/s<dd>successful requests, and their tokens, over the time from the "
              "start after warm-up to the end of the last request; percentiles are exact, linear "
-             "between neighbours</dl>\n");
+             "between neighbours<dt>good requests/s<dd>those within all goals<dt>cached tokens<dd>prompt tokens that "
+             "the server says it did not compute again<dt>client &#181;s/event<dd>CPU time of this program, kernel "
+             "included, per event of a stream</dl>\n");
 }
 
 /* ---- plots of one run ---- */
@@ -126,7 +140,7 @@ static enum status write_distribution(struct buf *out, const char *title, struct
     double x[2][N_QUANTILES], y[N_QUANTILES];
     struct load_plot plot = { .title = title, .x_label = "ms", .n_curves = first == second ? 1 : 2 };
     for (int q = 0; q < N_QUANTILES; q++) {
-        y[q] = 100.0 * q / (N_QUANTILES - 1);
+        y[q] = (double)LAST_QUANTILE * q / (N_QUANTILES - 1);
         x[0][q] = load_series_percentile(&result->series[first], y[q]);
         x[1][q] = load_series_percentile(&result->series[second], y[q]);
     }
@@ -153,7 +167,9 @@ static void count_in_flight(const struct load_result *result, double duration_s,
 static enum status write_timelines(struct buf *out, const struct load_point *p, double *x, double *y)
 {
     const struct load_result *result = p->result;
-    size_t n = result->n_seconds < MAX_TIMELINE ? result->n_seconds : MAX_TIMELINE;
+    /* Whole seconds only: the last one may be a moment long. */
+    size_t whole = (size_t)p->figures.duration_s, n = result->n_seconds < whole ? result->n_seconds : whole;
+    n = n < MAX_TIMELINE ? n : MAX_TIMELINE;
     for (size_t i = 0; i < n; i++)
         x[i] = (double)i + 0.5;
     struct load_plot chunks = { .title = "Chunks with text per second", .x_label = "seconds", .n_curves = 1 };
@@ -175,8 +191,8 @@ static enum status write_timelines(struct buf *out, const struct load_point *p, 
 
 static enum status write_run_plots(struct buf *out, const struct load_point *p)
 {
-    TRY(write_distribution(out, "Requests done within, %", p->result, LOAD_TTFT, LOAD_E2E));
-    TRY(write_distribution(out, "Gaps between chunks within, %", p->result, LOAD_ITL, LOAD_ITL));
+    TRY(write_distribution(out, "Requests done within, % (to p99)", p->result, LOAD_TTFT, LOAD_E2E));
+    TRY(write_distribution(out, "Gaps between chunks within, % (to p99)", p->result, LOAD_ITL, LOAD_ITL));
     double x[MAX_TIMELINE], y[MAX_TIMELINE];
     return write_timelines(out, p, x, y);
 }
@@ -247,6 +263,29 @@ static enum status write_load_plots(struct buf *out, const struct load_report *r
 
 /* ---- the page ---- */
 
+static enum status write_heading(struct buf *out, const struct load_report *report)
+{
+    const struct {
+        const char *label, *text;
+    } lines[] = {
+        { "server", report->where }, { "arrival", report->arrival }, { "prompts", report->dataset },
+        { "goals", report->goals },  { "search", report->search },
+    };
+    char when[32];
+    time_t now = (time_t)clock_unix_seconds();
+    struct tm utc;
+    strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
+    TRY(buf_printf(out, "<p>%s, seed %llu</p>\n", when, (unsigned long long)report->seed));
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        if (lines[i].text[0] == '\0')
+            continue;
+        TRY(buf_printf(out, "<p>%s: ", lines[i].label));
+        TRY(load_html_escape(out, lines[i].text));
+        TRY(buf_add_text(out, "</p>\n"));
+    }
+    return STATUS_OK;
+}
+
 static enum status write_plots(struct buf *out, const struct load_report *report)
 {
     TRY(buf_add_text(out, "<div class=\"plots\">\n"));
@@ -264,11 +303,7 @@ enum status load_html_write(struct load_report *report, struct buf *out)
                           "<title>latentd bench serve</title>\n"));
     TRY(buf_add_text(out, style));
     TRY(buf_add_text(out, "<h1>latentd bench serve</h1>\n"));
-    TRY(write_paragraph(out, report->where));
-    TRY(write_paragraph(out, report->arrival));
-    TRY(write_paragraph(out, report->dataset));
-    TRY(write_paragraph(out, report->goals));
-    TRY(write_paragraph(out, report->search));
+    TRY(write_heading(out, report));
     TRY(write_plots(out, report));
     TRY(write_points_table(out, report));
     for (size_t i = 0; i < report->n_points; i++)

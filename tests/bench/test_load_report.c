@@ -272,6 +272,26 @@ static void the_page_stands_alone_and_escapes_what_it_shows(void **state)
     drop_report(report);
 }
 
+static void what_was_not_asked_for_has_no_column(void **state)
+{
+    (void)state;
+    struct load_report *report = make_report();
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    add_point(report, 10, 10, 2);
+    assert_int_equal(load_html_write(report, &text), STATUS_OK);
+    assert_int_equal(count(text.data, "<th>good requests/s"), 1);
+    assert_int_equal(count(text.data, "<th>bounds"), 0);
+    report->goals[0] = '\0';
+    report->has_search = 1;
+    buf_reset(&text);
+    assert_int_equal(load_html_write(report, &text), STATUS_OK);
+    assert_int_equal(count(text.data, "<th>good requests/s"), 0);
+    assert_int_equal(count(text.data, "<th>bounds"), 1);
+    buf_clear(&text);
+    drop_report(report);
+}
+
 static void an_empty_run_prints_in_every_form(void **state)
 {
     (void)state;
@@ -324,6 +344,7 @@ int main(void)
         cmocka_unit_test(every_csv_line_has_as_many_columns_as_the_head),
         cmocka_unit_test(the_table_has_the_labels_that_scripts_look_for),
         cmocka_unit_test(the_page_stands_alone_and_escapes_what_it_shows),
+        cmocka_unit_test(what_was_not_asked_for_has_no_column),
         cmocka_unit_test(an_empty_run_prints_in_every_form),
         cmocka_unit_test(a_full_buffer_is_reported_by_every_form),
         cmocka_unit_test(ticks_are_round_and_at_most_six_parts),
