@@ -105,6 +105,11 @@ static enum status write_latency_table(struct buf *out, const struct load_point 
              "<th>max</tr>\n"));
     for (int m = 0; m < LOAD_N_METRICS; m++) {
         const struct load_summary *s = &p->figures.metrics[m];
+        if (s->n == 0) {
+            TRY(buf_printf(out, "<tr><td>%s<td>0<td>-<td>-<td>-<td>-<td>-<td>-<td>-<td>-</tr>\n",
+                           load_metric_name((enum load_metric)m)));
+            continue;
+        }
         TRY(buf_printf(
             out, "<tr><td>%s<td>%zu<td>%.3f<td>%.3f<td>%.3f<td>%.3f<td>%.3f<td>%.3f<td>%.3f<td>%.3f</tr>\n",
             load_metric_name((enum load_metric)m), s->n, s->mean, s->std, s->min, s->p50, s->p90, s->p95,
@@ -276,6 +281,8 @@ static enum status write_heading(struct buf *out, const struct load_report *repo
     struct tm utc;
     strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
     TRY(buf_printf(out, "<p>%s, seed %llu</p>\n", when, (unsigned long long)report->seed));
+    if (load_report_was_interrupted(report))
+        TRY(buf_add_text(out, "<p><b>Interrupted: the figures are of what was measured until then.</b></p>\n"));
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         if (lines[i].text[0] == '\0')
             continue;

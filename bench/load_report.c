@@ -21,6 +21,14 @@ void load_report_add(struct load_report *report, const struct load_point *point)
     p->figures = load_result_figures(p->result);
 }
 
+int load_report_was_interrupted(const struct load_report *report)
+{
+    for (size_t i = 0; i < report->n_points; i++)
+        if (report->points[i].result->was_interrupted)
+            return 1;
+    return 0;
+}
+
 const char *load_report_verdict(const struct load_point *point)
 {
     if (point->holds < 0)

@@ -46,6 +46,9 @@ void load_report_clear(struct load_report *report);
  * n_points < LOAD_MAX_POINTS. */
 void load_report_add(struct load_report *report, const struct load_point *point);
 
+/* Did the user end a run?  Its figures are of what was measured until then. */
+int load_report_was_interrupted(const struct load_report *report);
+
 /* "holds", "broken", or "" when no verdict was asked for. */
 const char *load_report_verdict(const struct load_point *point);
 

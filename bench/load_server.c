@@ -81,6 +81,8 @@ enum status load_server_parse(struct load_server *out, const char *url, struct e
         return fail(err, STATUS_BAD_OPTION, "https is not supported: give the address behind the TLS proxy");
     if (strncmp(url, "http://", 7) == 0)
         url += 7;
+    else if (strstr(url, "://") != NULL)
+        return fail(err, STATUS_BAD_OPTION, "the URL's scheme must be http");
     size_t authority = strcspn(url, "/");
     TRY(parse_authority(out, url, authority, err));
     return parse_base(out, url + authority, err);

@@ -327,13 +327,18 @@ static void describe_search(struct session *s, const struct load_search *search)
     struct load_report *r = s->report;
     r->has_search = 1;
     r->best_rate = search->holds;
+    char end[64] = "no larger one was tried";
+    if (search->fails > 0)
+        snprintf(end, sizeof end, "broken at %.4g", search->fails);
+    const char *cut = load_report_was_interrupted(r) ? "; interrupted" : "";
     if (search->holds > 0)
-        snprintf(r->search, sizeof r->search,
-                 "Largest rate with %s: %.4g requests/s (%d runs; broken at %.4g)", bounds, search->holds,
-                 search->n_runs, search->fails);
+        snprintf(r->search, sizeof r->search, "Largest rate with %s: %.4g requests/s (%d runs; %s%s)", bounds,
+                 search->holds, search->n_runs, end, cut);
+    else if (search->fails > 0)
+        snprintf(r->search, sizeof r->search, "No rate down to %.4g requests/s has %s (%d runs%s)", search->fails,
+                 bounds, search->n_runs, cut);
     else
-        snprintf(r->search, sizeof r->search, "No rate down to %.4g requests/s has %s (%d runs)",
-                 search->fails, bounds, search->n_runs);
+        snprintf(r->search, sizeof r->search, "No rate was tried to its end: interrupted");
 }
 
 static enum status search_rate(struct session *s, struct error *err)
@@ -379,8 +384,11 @@ static enum status run_mode(struct session *s, struct error *err)
     }
     if (o->rate > 0) {
         static const char *const ramps[] = { "", ", linear ramp to", ", exponential ramp to" };
-        snprintf(arrival, max, "open loop, %g requests/s, burstiness %g%s", o->rate, o->burstiness,
-                 ramps[o->ramp]);
+        if (isinf(o->rate))
+            snprintf(arrival, max, "open loop, all at once");
+        else
+            snprintf(arrival, max, "open loop, %g requests/s, burstiness %g%s", o->rate, o->burstiness,
+                     ramps[o->ramp]);
         if (o->ramp != LOAD_RAMP_NONE)
             snprintf(arrival + strlen(arrival), max - strlen(arrival), " %g", o->ramp_end_rate);
         return run_open(s, o->rate, err);

@@ -7,6 +7,8 @@ static enum status write_head(struct buf *out, const struct load_report *report)
     TRY(buf_printf(out, "prompts: %s; seed %llu\n", report->dataset, (unsigned long long)report->seed));
     if (report->goals[0] != '\0')
         TRY(buf_printf(out, "goals:   %s\n", report->goals));
+    if (load_report_was_interrupted(report))
+        TRY(buf_add_text(out, "interrupted: the figures are of what was measured until then\n"));
     return buf_add_char(out, '\n');
 }
 
@@ -77,6 +79,11 @@ static enum status write_metrics(struct buf *out, const struct load_figures *f)
                    "p90", "p95", "p99", "max"));
     for (int m = 0; m < LOAD_N_METRICS; m++) {
         const struct load_summary *s = &f->metrics[m];
+        if (s->n == 0) {
+            TRY(buf_printf(out, "%-14s %8d %10s %10s %10s %10s %10s %10s %10s\n",
+                           load_metric_name((enum load_metric)m), 0, "-", "-", "-", "-", "-", "-", "-"));
+            continue;
+        }
         TRY(buf_printf(out, "%-14s %8zu %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f\n",
                        load_metric_name((enum load_metric)m), s->n, s->mean, s->std, s->p50, s->p90, s->p95,
                        s->p99, s->max));

@@ -232,6 +232,16 @@ static void the_search_finds_where_the_server_breaks(void **state)
     }
 }
 
+static void a_search_that_never_breaks_says_so(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(command(f, "--sla-ttft 60000 --requests 2 --sla-first-rate 50 --sla-max-rate 100"), 0);
+    assert_true(value(f->report, "best_rate") == 100);
+    const char *search = json_string_value(json_object_get(f->report, "search"));
+    assert_non_null(strstr(search, "no larger one was tried"));
+    assert_null(strstr(search, "broken"));
+}
+
 static void a_server_that_refuses_everything_is_exit_1_with_its_reason(void **state)
 {
     struct fixture *f = *state;
@@ -290,6 +300,7 @@ int main(void)
         TEST(sweeps_have_one_run_each_and_reset_the_cache),
         TEST(a_trace_is_replayed_at_its_times),
         TEST(the_search_finds_where_the_server_breaks),
+        TEST(a_search_that_never_breaks_says_so),
         TEST(a_server_that_refuses_everything_is_exit_1_with_its_reason),
         TEST(wrong_command_lines_are_exit_2_and_send_nothing),
         TEST(an_output_that_cannot_be_written_costs_no_request),

@@ -318,7 +318,7 @@ static void urls_of_every_form(void **state)
         assert_int_equal(server.port, rows[i].port);
         assert_string_equal(server.base, rows[i].base);
     }
-    static const char *const bad[] = { "https://host",
+    static const char *const bad[] = { "https://host", "ftp://host",
                                        "",
                                        "http://",
                                        "http://:80",

@@ -282,12 +282,18 @@ static void what_was_not_asked_for_has_no_column(void **state)
     assert_int_equal(load_html_write(report, &text), STATUS_OK);
     assert_int_equal(count(text.data, "<th>good requests/s"), 1);
     assert_int_equal(count(text.data, "<th>bounds"), 0);
+    assert_int_equal(count(text.data, "Interrupted"), 0);
     report->goals[0] = '\0';
     report->has_search = 1;
+    report->points[0].result->was_interrupted = 1;
     buf_reset(&text);
     assert_int_equal(load_html_write(report, &text), STATUS_OK);
     assert_int_equal(count(text.data, "<th>good requests/s"), 0);
     assert_int_equal(count(text.data, "<th>bounds"), 1);
+    assert_int_equal(count(text.data, "Interrupted"), 1);
+    buf_reset(&text);
+    assert_int_equal(load_table_write(report, &text), STATUS_OK);
+    assert_int_equal(count(text.data, "interrupted: "), 1);
     buf_clear(&text);
     drop_report(report);
 }
