@@ -21,7 +21,7 @@
 
 #include "bench/compare_count.h"
 
-enum { COMPARE_MAX_PROFILES = 6 };
+enum { COMPARE_MAX_PROFILES = 8 };
 
 struct compare_profile {
     char name[32];
