@@ -147,7 +147,9 @@ static const struct compare_result *longest(const struct compare_session *s, con
 /* A word for the degrees that a drawing holds. */
 static void on_degree(int n_ranks, char *out, size_t max)
 {
-    snprintf(out, max, n_ranks > 0 ? ", TP %d" : "", n_ranks);
+    out[0] = '\0';
+    if (n_ranks > 0)
+        snprintf(out, max, ", TP %d", n_ranks);
 }
 
 enum status compare_figure_roofline(const struct compare_session *s, int sweep, int n_ranks, struct buf *out)
