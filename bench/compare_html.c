@@ -47,7 +47,7 @@ static const char chart_script[] =
     "new uPlot({width:f.clientWidth,height:Math.round(f.clientWidth*.56),"
     "scales:{x:scale(d.xlog),y:scale(d.ylog)},axes:[axis(d.xlabel),axis(d.ylabel)],"
     "series:[{label:d.xlabel},...d.curves.map((c,i)=>({label:c.name,stroke:v('--c'+i%8),width:c.dots?0:2,"
-    "dash:i>7?[5,3]:undefined,points:{show:true,size:6,fill:v('--c'+i%8)},spanGaps:true}))]},data,f);"
+    "dash:i>7?[5,3]:undefined,points:{show:!c.bare,size:6,fill:v('--c'+i%8)},spanGaps:true}))]},data,f);"
     "svg.style.display='none'}</script>\n";
 
 static enum status add_escaped(struct buf *out, const char *before, const char *text, const char *after)

@@ -241,7 +241,7 @@ static enum status write_data(const struct compare_plot *plot, struct buf *out)
         snprintf(name, sizeof name, "%s", curve->name);
         for (char *at = strpbrk(name, "<>&"); at != NULL; at = strpbrk(at, "<>&"))
             *at = '_';
-        TRY(buf_printf(out, "%s{\"dots\":%d,\"name\":", c > 0 ? "," : "", curve->is_dots));
+        TRY(buf_printf(out, "%s{\"dots\":%d,\"bare\":%d,\"name\":", c > 0 ? "," : "", curve->is_dots, curve->is_bare));
         TRY(json_write_cstring(out, name));
         TRY(write_numbers("x", curve->x, curve->n, out));
         TRY(write_numbers("y", curve->y, curve->n, out));
