@@ -135,6 +135,19 @@ static int has_search(const struct load_options *o)
     return o->sla_ttft > 0 || o->sla_itl > 0;
 }
 
+/* What a mode would not look at is a misunderstanding, not a wish. */
+static enum status check_without_effect(const struct load_options *o, struct error *err)
+{
+    int is_open = o->rate > 0 || o->rates.n > 0 || has_search(o);
+    if (o->burstiness != 1 && !is_open)
+        return fail(err, STATUS_BAD_OPTION, "--burstiness needs an open loop: --rate, --rates or --sla-ttft/--sla-itl");
+    if (o->ramp_end_rate > 0 && o->ramp == LOAD_RAMP_NONE)
+        return fail(err, STATUS_BAD_OPTION, "--ramp-end-rate needs --ramp");
+    if (o->replay_speed != 1 && !o->replay)
+        return fail(err, STATUS_BAD_OPTION, "--replay-speed needs --replay");
+    return STATUS_OK;
+}
+
 enum status load_options_check(const struct load_options *o, struct error *err)
 {
     int n_modes = (o->rate > 0) + o->replay + (o->rates.n > 0) + (o->concurrencies.n > 0) + has_search(o);
@@ -152,5 +165,5 @@ enum status load_options_check(const struct load_options *o, struct error *err)
         return fail(err, STATUS_BAD_OPTION, "--rate inf needs --requests: a duration does not bound it");
     if (o->sla_max_rate < o->sla_first_rate)
         return fail(err, STATUS_BAD_OPTION, "--sla-max-rate is below --sla-first-rate");
-    return STATUS_OK;
+    return check_without_effect(o, err);
 }
