@@ -35,31 +35,48 @@ INLINE void prefetch(struct ahead *ahead)
         __builtin_prefetch(ahead->at, 0, 2);
 }
 
-/* n steps of 32 inputs; sums in 0 to 3: of 16 rows and up to 4 panels */
-INLINE void steps_16_rows(const char *a, const char *b, size_t panel_bytes, int n, const int panels)
+/* The type is a constant where this is used. */
+#define TILE_DOT(is_int8, c, a, b)                                             \
+    do {                                                                       \
+        if (is_int8)                                                           \
+            TILE_DOT_INT8(c, a, b);                                            \
+        else                                                                   \
+            TILE_DOT_BF16(c, a, b);                                            \
+    } while (0)
+
+INLINE void zero_sums(void)
+{
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    TILE_ZERO(2);
+    TILE_ZERO(3);
+}
+
+/* n steps of a tile of inputs; sums in 0 to 3: of 16 rows and up to 4 panels */
+INLINE void steps_16_rows(const int is_int8, const char *a, const char *b, size_t panel_bytes, int n, const int panels)
 {
     for (int k = 0; k < n; k++, a += TILE_BYTES, b += TILE_BYTES) {
         TILE_LOAD(4, a, TILE_LINE);
         TILE_LOAD(6, b, TILE_LINE);
-        TILE_DOT_BF16(0, 4, 6);
+        TILE_DOT(is_int8, 0, 4, 6);
         if (panels > 1) {
             TILE_LOAD(7, b + panel_bytes, TILE_LINE);
-            TILE_DOT_BF16(1, 4, 7);
+            TILE_DOT(is_int8, 1, 4, 7);
         }
         if (panels > 2) {
             TILE_LOAD(6, b + 2 * panel_bytes, TILE_LINE);
-            TILE_DOT_BF16(2, 4, 6);
+            TILE_DOT(is_int8, 2, 4, 6);
         }
         if (panels > 3) {
             TILE_LOAD(7, b + 3 * panel_bytes, TILE_LINE);
-            TILE_DOT_BF16(3, 4, 7);
+            TILE_DOT(is_int8, 3, 4, 7);
         }
     }
 }
 
 /* of 32 rows, the second 16 next_rows bytes on, and up to 2 panels: sum 2 r + p is
  * row tile r, panel p */
-INLINE void steps_32_rows(const char *a, size_t next_rows, const char *b, size_t panel_bytes, int n,
+INLINE void steps_32_rows(const int is_int8, const char *a, size_t next_rows, const char *b, size_t panel_bytes, int n,
                           const int panels, struct ahead *ahead)
 {
     for (int k = 0; k < n; k++, a += TILE_BYTES, b += TILE_BYTES) {
@@ -67,12 +84,12 @@ INLINE void steps_32_rows(const char *a, size_t next_rows, const char *b, size_t
         TILE_LOAD(5, a + next_rows, TILE_LINE);
         TILE_LOAD(6, b, TILE_LINE);
         prefetch(ahead);
-        TILE_DOT_BF16(0, 4, 6);
-        TILE_DOT_BF16(2, 5, 6);
+        TILE_DOT(is_int8, 0, 4, 6);
+        TILE_DOT(is_int8, 2, 5, 6);
         if (panels > 1) {
             TILE_LOAD(7, b + panel_bytes, TILE_LINE);
-            TILE_DOT_BF16(1, 4, 7);
-            TILE_DOT_BF16(3, 5, 7);
+            TILE_DOT(is_int8, 1, 4, 7);
+            TILE_DOT(is_int8, 3, 5, 7);
         }
     }
 }
@@ -138,14 +155,11 @@ INLINE void block_bf16(const struct gemm *g, const struct tile_block *b, struct 
         const char *leaf_w = w + (size_t)first / TILE_INPUTS * TILE_BYTES;
         int n = (g->leaf_end[i] - first) / TILE_INPUTS;
         first = g->leaf_end[i];
-        TILE_ZERO(0);
-        TILE_ZERO(1);
-        TILE_ZERO(2);
-        TILE_ZERO(3);
+        zero_sums();
         if (rows > TILE_ROWS)
-            steps_32_rows(leaf_x, next_rows, leaf_w, g->panel_bytes, n, panels, ahead);
+            steps_32_rows(0, leaf_x, next_rows, leaf_w, g->panel_bytes, n, panels, ahead);
         else
-            steps_16_rows(leaf_x, leaf_w, g->panel_bytes, n, panels);
+            steps_16_rows(0, leaf_x, leaf_w, g->panel_bytes, n, panels);
         if (is_whole) {
             store_sums(g->y + (size_t)b->row * g->y_stride + b->panel * PANEL_WIDTH, g->y_stride, rows, panels);
             return;
@@ -161,64 +175,6 @@ INLINE void block_bf16(const struct gemm *g, const struct tile_block *b, struct 
 static int least(int a, int b)
 {
     return a < b ? a : b;
-}
-
-INLINE void blocks_bf16(const struct gemm *g, struct tile_block *b, struct ahead *ahead, const int rows, int panels)
-{
-    b->n_outputs = least(g->n_outputs - b->panel * PANEL_WIDTH, panels * PANEL_WIDTH);
-    switch (panels) {
-    case 1: block_bf16(g, b, ahead, rows, 1); break;
-    case 2: block_bf16(g, b, ahead, rows, 2); break;
-    case 3: if (rows == TILE_ROWS) block_bf16(g, b, ahead, rows, 3); break;
-    case 4: if (rows == TILE_ROWS) block_bf16(g, b, ahead, rows, 4); break;
-    default: break;
-    }
-}
-
-static void few_rows_bf16(const struct gemm *g, int n_panels)
-{
-    struct ahead none = { 0 };
-    struct tile_block b = { .n_rows = g->n_rows };
-    tiles_open(g->n_rows);
-    for (; b.panel < n_panels; b.panel += TILE_PANELS)
-        blocks_bf16(g, &b, &none, TILE_ROWS, least(n_panels - b.panel, TILE_PANELS));
-    tiles_close();
-}
-
-/* Rows [first, end) against all panels, two at a time: a pair stays in the second
- * cache while the rows pass by, and meanwhile the next pair is fetched. */
-static void many_rows_bf16(const struct gemm *g, int n_panels, int first, int end)
-{
-    enum { PAIR = 2 };
-    int n_blocks = (end - first + MANY_ROWS - 1) / MANY_ROWS;
-    int n_steps = g->leaf_end[g->part->end - g->part->begin - 1] / TILE_INPUTS;
-    int lines = (int)(PAIR * g->panel_bytes / TILE_LINE);
-    struct tile_block b = { 0 };
-    for (; b.panel < n_panels; b.panel += PAIR) {
-        struct ahead ahead = { .at = (const char *)g->panels + (size_t)(b.panel + PAIR) * g->panel_bytes };
-        if (n_blocks > 1 && b.panel + 2 * PAIR <= n_panels)
-            ahead.lines = (lines + n_blocks * n_steps - 1) / (n_blocks * n_steps);
-        for (b.row = first; b.row < end; b.row += MANY_ROWS) {
-            b.n_rows = least(end - b.row, MANY_ROWS);
-            blocks_bf16(g, &b, &ahead, MANY_ROWS, least(n_panels - b.panel, PAIR));
-        }
-    }
-}
-
-static void tiles_gemm_bf16(const struct gemm *g)
-{
-    int n_panels = (g->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
-    if (g->n_rows <= TILE_ROWS) {
-        few_rows_bf16(g, n_panels);
-        return;
-    }
-    size_t row_bytes = (size_t)g->leaf_end[g->part->end - g->part->begin - 1] * 2;
-    int fit = (int)(ROWS_BYTES / row_bytes) & ~(MANY_ROWS - 1);
-    int at_once = fit > MANY_ROWS ? fit : MANY_ROWS;
-    tiles_open(TILE_ROWS);
-    for (int first = 0; first < g->n_rows; first += at_once)
-        many_rows_bf16(g, n_panels, first, least(first + at_once, g->n_rows));
-    tiles_close();
 }
 
 INLINE vec load_first(const float *p, int n)
@@ -242,95 +198,193 @@ static void tiles_pack_bf16(uint16_t *out, const float *x, int n)
 
 enum { FEW_ROWS_INT8 = 4, INT8_GROUP_BYTES = INT8_GROUP * PANEL_WIDTH + PANEL_WIDTH * 2 };
 
-/* acc[r] += sums[r] * scales, as leaf_quantised does it. */
-INLINE void add_group(vec acc[TILE_ROWS], const int32_t sums[TILE_FLOATS], vec scale, const float row_scales[TILE_ROWS])
+/* sums[r] += products[r] * scales, as leaf_quantised does it; rows of sums are stride
+ * floats apart. */
+INLINE void add_group(float *sums, const int stride, const int32_t products[TILE_FLOATS], vec scale,
+                      const float row_scales[TILE_ROWS])
 {
     UNROLL
     for (int r = 0; r < TILE_ROWS; r++) {
-        veci sum = *(const veci *)(sums + r * PANEL_WIDTH);
-        acc[r] += __builtin_convertvector(sum, vec) * (scale * row_scales[r]);
+        vec sum = load_vec(sums + r * stride);
+        sum += __builtin_convertvector(*(const veci *)(products + r * PANEL_WIDTH), vec) * (scale * row_scales[r]);
+        store_vec(sums + r * stride, sum);
         /* One row after the other: all at once need more registers than there are. */
-        __asm__ volatile("" : "+v"(acc[r]));
+        __asm__ volatile("" ::: "memory");
     }
 }
 
-/* The products of one group, into sum tile `tile` and then memory. */
-#define MULTIPLY_GROUP(tile, x, group, sums)                                   \
-    do {                                                                       \
-        TILE_ZERO(tile);                                                       \
-        TILE_LOAD(4, x, TILE_LINE);                                            \
-        TILE_LOAD(6, group, TILE_LINE);                                        \
-        TILE_DOT_INT8(tile, 4, 6);                                             \
-        TILE_STORE(tile, sums, TILE_LINE);                                     \
-    } while (0)
+/* Inputs of a block and where they go, with tile 2 r + p (of 16 rows: p) the products of
+ * row tile r and panel p. */
+struct int8_leaf {
+    const char *x;
+    size_t next_rows;               /* bytes between the row tiles */
+    const char *w;
+    size_t panel_bytes;
+    const float *scales;            /* [group][16] of the first rows */
+    size_t next_scales;             /* floats between those of the row tiles */
+};
 
-/* acc = the sums of n groups of 16 rows and a panel.  While products of one group are
- * scaled those of later ones are made: a tile takes its time to reach memory. */
-INLINE void leaf_tiles_int8(vec acc[TILE_ROWS], const char *x, const char *group, const float *scales, int n)
+INLINE void multiply_group(const struct int8_leaf *in, int k, const int rows, const int panels)
 {
-    enum { AHEAD = 3 };
-    int32_t sums[AHEAD + 1][TILE_FLOATS];
+    const char *x = in->x + (size_t)k * TILE_BYTES, *w = in->w + (size_t)k * INT8_GROUP_BYTES;
+    struct ahead none = { 0 };
+    zero_sums();
+    if (rows > TILE_ROWS)
+        steps_32_rows(1, x, in->next_rows, w, in->panel_bytes, 1, panels, &none);
+    else
+        steps_16_rows(1, x, w, in->panel_bytes, 1, panels);
+}
+
+INLINE void store_products(int32_t products[4][TILE_FLOATS], const int rows, const int panels)
+{
+    TILE_STORE(0, products[0], TILE_LINE);
+    if (panels > 1)
+        TILE_STORE(1, products[1], TILE_LINE);
+    if (rows > TILE_ROWS || panels > 2)
+        TILE_STORE(2, products[2], TILE_LINE);
+    if ((rows > TILE_ROWS && panels > 1) || panels > 3)
+        TILE_STORE(3, products[3], TILE_LINE);
+}
+
+INLINE void scale_group(const struct int8_leaf *in, int k, const int32_t products[4][TILE_FLOATS], float *sums,
+                        const int rows, const int panels)
+{
+    const int stride = panels * PANEL_WIDTH, per_row = rows > TILE_ROWS ? 2 : 4;
     UNROLL
-    for (int r = 0; r < TILE_ROWS; r++)
-        acc[r] = splat(0);
-    for (int k = 0; k < n + AHEAD; k++) {
-        if (k < n) {
-            if (k % 2 == 0)
-                MULTIPLY_GROUP(0, x + (size_t)k * TILE_BYTES, group + (size_t)k * INT8_GROUP_BYTES, sums[k & AHEAD]);
-            else
-                MULTIPLY_GROUP(1, x + (size_t)k * TILE_BYTES, group + (size_t)k * INT8_GROUP_BYTES, sums[k & AHEAD]);
-        }
-        int done = k - AHEAD;
-        if (done >= 0)
-            add_group(acc, sums[done & AHEAD], load_scales(group + (size_t)(done + 1) * INT8_GROUP_BYTES - PANEL_WIDTH * 2),
-                      scales + done * TILE_ROWS);
+    for (int p = 0; p < panels; p++) {
+        const char *end = in->w + (size_t)p * in->panel_bytes + (size_t)(k + 1) * INT8_GROUP_BYTES;
+        vec scale = load_scales(end - PANEL_WIDTH * 2);
+        UNROLL
+        for (int r = 0; r < rows / TILE_ROWS; r++)
+            add_group(sums + r * TILE_ROWS * stride + p * PANEL_WIDTH, stride, products[r * per_row + p], scale,
+                      in->scales + (size_t)r * in->next_scales + (size_t)k * TILE_ROWS);
     }
 }
 
-static void block_int8(const struct gemm *g, const struct tile_block *b)
+/* sums[rows][panels * 16] of n groups.  While the products of a group are made, those
+ * of the one before are scaled. */
+INLINE void leaf_tiles_int8(const struct int8_leaf *in, int n, float *sums, const int rows, const int panels)
 {
+    int32_t products[4][TILE_FLOATS];
+    memset(sums, 0, (size_t)(rows * panels * PANEL_WIDTH) * sizeof *sums);
+    for (int k = 0; k <= n; k++) {
+        if (k < n)
+            multiply_group(in, k, rows, panels);
+        if (k > 0)
+            scale_group(in, k - 1, (const int32_t (*)[TILE_FLOATS])products, sums, rows, panels);
+        if (k < n)
+            store_products(products, rows, panels);
+    }
+}
+
+INLINE void block_int8(const struct gemm *g, const struct tile_block *b, const int rows, const int panels)
+{
+    const int stride = panels * PANEL_WIDTH;
     float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
-    size_t at = first_unit(g, b->row, INT8_GROUP);
-    const char *x = (const char *)g->packed_x + at * INT8_GROUP;
-    const char *panel = (const char *)g->panels + (size_t)b->panel * g->panel_bytes;
-    const float *scales = g->group_scales + at;
+    size_t at = first_unit(g, b->row, INT8_GROUP), next = first_unit(g, TILE_ROWS, INT8_GROUP);
+    struct int8_leaf in = {
+        .x = (const char *)g->packed_x + at * INT8_GROUP, .next_rows = next * INT8_GROUP,
+        .w = (const char *)g->panels + (size_t)b->panel * g->panel_bytes, .panel_bytes = g->panel_bytes,
+        .scales = g->group_scales + at, .next_scales = next,
+    };
     int top = 0, node = 0, first = 0;
     for (int i = 0; i < g->part->end - g->part->begin; i++) {
-        vec acc[TILE_ROWS];
-        size_t group = (size_t)(first / INT8_GROUP);
-        leaf_tiles_int8(acc, x + group * TILE_BYTES, panel + group * INT8_GROUP_BYTES, scales + group * TILE_ROWS,
-                        (g->leaf_end[i] - first) / INT8_GROUP);
+        int n = (g->leaf_end[i] - first) / INT8_GROUP;
         first = g->leaf_end[i];
-        UNROLL
-        for (int r = 0; r < TILE_ROWS; r++)
-            store_vec(sums[top] + r * PANEL_WIDTH, acc[r]);
-        top++;
+        leaf_tiles_int8(&in, n, sums[top++], rows, panels);
+        in.x += (size_t)n * TILE_BYTES;
+        in.w += (size_t)n * INT8_GROUP_BYTES;
+        in.scales += (size_t)n * TILE_ROWS;
         for (int m = 0; m < g->part->n_merges[i]; m++, top--)
-            merge_sums(sums, top, TILE_FLOATS);
+            merge_sums(sums, top, rows * stride);
         if (g->part->node_done[i])
-            copy_sums(g, b, node++, sums[--top], PANEL_WIDTH);
+            copy_sums(g, b, node++, sums[--top], (size_t)stride);
     }
+}
+
+/* ---- linear layers, both types ---- */
+
+INLINE void one_block(const int is_int8, const struct gemm *g, const struct tile_block *b, struct ahead *ahead,
+                      const int rows, const int panels)
+{
+    if (is_int8)
+        block_int8(g, b, rows, panels);
+    else
+        block_bf16(g, b, ahead, rows, panels);
+}
+
+INLINE void any_block(const int is_int8, const struct gemm *g, struct tile_block *b, struct ahead *ahead,
+                      const int rows, int panels)
+{
+    b->n_outputs = least(g->n_outputs - b->panel * PANEL_WIDTH, panels * PANEL_WIDTH);
+    switch (panels) {
+    case 1: one_block(is_int8, g, b, ahead, rows, 1); break;
+    case 2: one_block(is_int8, g, b, ahead, rows, 2); break;
+    case 3: if (rows == TILE_ROWS) one_block(is_int8, g, b, ahead, rows, 3); break;
+    case 4: if (rows == TILE_ROWS) one_block(is_int8, g, b, ahead, rows, 4); break;
+    default: break;
+    }
+}
+
+INLINE void few_rows(const int is_int8, const struct gemm *g, int n_panels)
+{
+    struct ahead none = { 0 };
+    struct tile_block b = { .n_rows = g->n_rows };
+    /* Products of int8 are stored whole. */
+    tiles_open(is_int8 ? TILE_ROWS : g->n_rows);
+    for (; b.panel < n_panels; b.panel += TILE_PANELS)
+        any_block(is_int8, g, &b, &none, TILE_ROWS, least(n_panels - b.panel, TILE_PANELS));
+    tiles_close();
+}
+
+/* Rows [first, end) against all panels, two at a time: a pair stays in the second
+ * cache while the rows pass by, and meanwhile the next pair is fetched. */
+INLINE void many_rows(const int is_int8, const struct gemm *g, int n_panels, int first, int end, int n_steps)
+{
+    enum { PAIR = 2 };
+    int n_blocks = (end - first + MANY_ROWS - 1) / MANY_ROWS;
+    int lines = (int)(PAIR * g->panel_bytes / TILE_LINE);
+    struct tile_block b = { 0 };
+    for (; b.panel < n_panels; b.panel += PAIR) {
+        struct ahead ahead = { .at = (const char *)g->panels + (size_t)(b.panel + PAIR) * g->panel_bytes };
+        if (n_blocks > 1 && b.panel + 2 * PAIR <= n_panels)
+            ahead.lines = (lines + n_blocks * n_steps - 1) / (n_blocks * n_steps);
+        for (b.row = first; b.row < end; b.row += MANY_ROWS) {
+            b.n_rows = least(end - b.row, MANY_ROWS);
+            any_block(is_int8, g, &b, &ahead, MANY_ROWS, least(n_panels - b.panel, PAIR));
+        }
+    }
+}
+
+INLINE void tiles_gemm(const int is_int8, const struct gemm *g)
+{
+    int n_panels = (g->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
+    if (g->n_rows <= TILE_ROWS) {
+        few_rows(is_int8, g, n_panels);
+        return;
+    }
+    int n_inputs = g->leaf_end[g->part->end - g->part->begin - 1], row_bytes = is_int8 ? n_inputs : n_inputs * 2;
+    int fit = ROWS_BYTES / row_bytes & ~(MANY_ROWS - 1);
+    int at_once = fit > MANY_ROWS ? fit : MANY_ROWS;
+    tiles_open(TILE_ROWS);
+    for (int first = 0; first < g->n_rows; first += at_once)
+        many_rows(is_int8, g, n_panels, first, least(first + at_once, g->n_rows), row_bytes / TILE_LINE);
+    tiles_close();
+}
+
+static void tiles_gemm_bf16(const struct gemm *g)
+{
+    tiles_gemm(0, g);
 }
 
 /* A few rows are a matter of memory and go through the byte products; as all sums
  * of a group are exact, both ways have the same bits. */
 static void tiles_gemm_int8(const struct gemm *g)
 {
-    if (g->n_rows <= FEW_ROWS_INT8) {
+    if (g->n_rows <= FEW_ROWS_INT8)
         gemm_int8(g);
-        return;
-    }
-    struct tile_block b = { 0 };
-    int n_panels = (g->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
-    tiles_open(TILE_ROWS);
-    for (; b.panel < n_panels; b.panel++) {
-        b.n_outputs = least(g->n_outputs - b.panel * PANEL_WIDTH, PANEL_WIDTH);
-        for (b.row = 0; b.row < g->n_rows; b.row += TILE_ROWS) {
-            b.n_rows = least(g->n_rows - b.row, TILE_ROWS);
-            block_int8(g, &b);
-        }
-    }
-    tiles_close();
+    else
+        tiles_gemm(1, g);
 }
 
 /* ---- attention over bf16 rows ---- */
@@ -501,10 +555,7 @@ static void tiles_add_values(const struct value_bf16_block *b)
     int two = b->n_rows > TILE_ROWS;
     for (int d = 0; d < b->width; d += TILE_INPUTS) {
         float sums[MAX_TILE_ROWS][TILE_INPUTS];
-        TILE_ZERO(0);
-        TILE_ZERO(1);
-        TILE_ZERO(2);
-        TILE_ZERO(3);
+        zero_sums();
         for (int key = 0; key < b->n_keys; key += TILE_INPUTS) {
             char values[2 * TILE_BYTES];
             value_tiles(b, key, d, values);
