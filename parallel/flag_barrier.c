@@ -7,17 +7,17 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { SPINS = 4000, YIELDS = 100, SLEEP_NS = 50000000 };
+enum { SPINS = 4000, YIELDS = 100, SLEEP_NS = 50000000, CORRECTING_SPINS = 256 };
 
 struct line {
     _Alignas(64) _Atomic uint32_t arrived;  /* number of the last meeting; futex word */
     _Atomic uint32_t n_sleeping;            /* waiters that sleep on this line */
     _Atomic int64_t waited_ns, waited_cpu_ns;   /* by the owner */
+    double spin_ns;                         /* CPU time of one turn of the spin loop; owner only */
 };
 
 struct flag_barrier {
     int n_ranks;
-    double spin_ns;                         /* CPU time of one turn of the spin loop */
     _Alignas(64) _Atomic int poisoned;
     struct line lines[];
 };
@@ -64,7 +64,9 @@ enum status flag_barrier_create(struct flag_barrier **out, int n_ranks, struct e
         atomic_init(&b->lines[r].waited_ns, 0);
         atomic_init(&b->lines[r].waited_cpu_ns, 0);
     }
-    b->spin_ns = measure_spin(&b->lines[0]);
+    double spin_ns = measure_spin(&b->lines[0]);
+    for (int r = 0; r < n_ranks; r++)
+        b->lines[r].spin_ns = spin_ns;
     *out = b;
     return STATUS_OK;
 }
@@ -105,15 +107,26 @@ static void count_wait(struct line *own, int64_t wall, int64_t cpu)
                           memory_order_relaxed);
 }
 
-/* Wait for one peer.  CPU time of a spin is its turns: the thread's CPU clock is a
- * system call, read only when the wait is long anyway. */
+/* CPU time of a spin is its turns: the thread's CPU clock is a system call, read
+ * only when the wait is long anyway.  What a turn costs was measured once, perhaps
+ * on a busy machine or by an emulator that had not yet translated the loop: a spin
+ * that was quicker corrects it, since no CPU time is longer than the time passed. */
+static int64_t spin_cpu_ns(struct line *own, int turns, int64_t wall)
+{
+    if (turns >= CORRECTING_SPINS && (double)wall < turns * own->spin_ns)
+        own->spin_ns = (double)wall / turns;
+    return (int64_t)(turns * own->spin_ns);
+}
+
+/* Wait for one peer. */
 static int wait_counted(struct flag_barrier *b, struct line *own, struct line *peer, uint32_t meeting)
 {
     int64_t start = clock_now_ns();
     int turns = spin_line(peer, meeting);
-    int64_t cpu = (int64_t)(turns * b->spin_ns);
+    int64_t wall = clock_now_ns() - start;
+    int64_t cpu = spin_cpu_ns(own, turns, wall);
     if (turns < SPINS) {
-        count_wait(own, clock_now_ns() - start, cpu);
+        count_wait(own, wall, cpu);
         return 1;
     }
     cpu -= clock_thread_cpu_ns();
