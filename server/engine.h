@@ -135,7 +135,8 @@ void engine_destroy(struct engine *engine);     /* joined, or never started; NUL
 
 enum { ENGINE_STEP_BUCKETS = 18 };
 
-/* A recent moment, any thread. */
+/* A recent moment, any thread; who has the last event of a request finds all of
+ * that request counted. */
 struct engine_state {
     int64_t heartbeat_ns;           /* clock_now_ns() of the last sign of life */
     int in_step;                    /* a step is being computed */

@@ -57,7 +57,8 @@ void job_retire(struct engine *e, struct job *job, int choice)
     job->n_live--;
 }
 
-/* The request goes back with its last event: nothing may look at it afterwards. */
+/* The request goes back with its last event: nothing may look at it afterwards.
+ * The state is told before: who has a reply finds it counted. */
 static void end_job(struct engine *e, struct job *job, struct engine_event *last)
 {
     last->request = job->request;
@@ -68,6 +69,7 @@ static void end_job(struct engine *e, struct job *job, struct engine_event *last
     unlink_job(e, job);
     job->next = e->ended_jobs;
     e->ended_jobs = job;
+    engine_publish_state(e, e->counters.in_step);
     engine_emit(e, last);
 }
 

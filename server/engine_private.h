@@ -84,6 +84,9 @@ void jobs_free_ended(struct engine *e);
 /* The body of the engine thread. */
 enum status engine_lead(void *engine);
 
+/* Copy the counters to where other threads read them. */
+void engine_publish_state(struct engine *e, int in_step);
+
 /* Append to the event queue; waits while it is full. */
 void engine_emit(void *engine, const struct engine_event *event);
 

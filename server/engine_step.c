@@ -15,7 +15,7 @@
 
 /* ---- state for others ---- */
 
-static void publish_state(struct engine *e, int in_step)
+void engine_publish_state(struct engine *e, int in_step)
 {
     struct scheduler_stats s = scheduler_stats(e->scheduler);
     struct engine_state *c = &e->counters;
@@ -285,7 +285,7 @@ static enum status step(struct engine *e, const struct step_plan *plan)
 {
     struct batch batch;
     fill_batch(e, plan, &batch);
-    publish_state(e, 1);
+    engine_publish_state(e, 1);
     int64_t start = clock_now_ns();
     TRY(model_step(e->options.model, &batch));
     count_step(&e->counters, batch.n_rows, clock_now_ns() - start);
@@ -348,7 +348,7 @@ static enum status run_steps(struct engine *e)
         enum status s = turn(e, &n_rows);
         tell_step(e, 0);
         int64_t idle_ns = work_between_steps(e);
-        publish_state(e, 0);
+        engine_publish_state(e, 0);
         TRY(s);
         wait_ns = n_rows > 0 ? 0 : idle_ns;
     }
@@ -371,6 +371,6 @@ enum status engine_lead(void *context)
         read_why(e, why);
     fail_all(e, s == STATUS_OK ? STATUS_BUSY : STATUS_INTERNAL, why);
     jobs_free_ended(e);
-    publish_state(e, 0);
+    engine_publish_state(e, 0);
     return s;
 }

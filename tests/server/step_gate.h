@@ -4,12 +4,15 @@
 
 #include "tests/server/engine_fixture.h"
 
+#include <time.h>
+
 struct step_gate {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int is_open;                /* everything passes */
     int n_allowed;              /* turns that may pass while it is closed */
     int is_waiting;             /* the engine stands at the gate */
+    long linger_ns;             /* the end of a step takes so much longer; set before the first */
 };
 
 static inline void step_gate_init(struct step_gate *g)
@@ -23,8 +26,10 @@ static inline void step_gate_init(struct step_gate *g)
 static inline void step_gate_on_step(void *context, int begins)
 {
     struct step_gate *g = context;
-    if (!begins)
+    if (!begins) {
+        nanosleep(&(struct timespec){ .tv_nsec = g->linger_ns }, NULL);
         return;
+    }
     pthread_mutex_lock(&g->lock);
     g->is_waiting = 1;
     pthread_cond_broadcast(&g->changed);

@@ -135,6 +135,23 @@ static void eight_equal_prompts_at_once_are_computed_once(void **state)
     close_world(&w);
 }
 
+static void who_has_the_last_event_finds_the_request_counted(void **state)
+{
+    (void)state;
+    struct world w;
+    struct outcome *o = new_outcomes(1);
+    open_world(&w, 100);
+    w.gate.linger_ns = 100000000;       /* the engine is still busy with its last step */
+    fixture_run(&w.running, fixture_request(1, 40, 3), o);
+    struct engine_state s = fixture_state(&w.running);
+    assert_int_equal(s.prompt_tokens, 40);
+    assert_int_equal(s.output_tokens, 3);
+    assert_int_equal(s.n_steps, 4);
+    assert_int_equal(s.n_running, 0);
+    free(o);
+    close_world(&w);
+}
+
 static void a_prompt_without_output_is_computed_and_ends_by_length(void **state)
 {
     (void)state;
@@ -364,6 +381,7 @@ int main(void)
         cmocka_unit_test(a_request_that_can_never_fit_is_refused_with_the_numbers),
         cmocka_unit_test(beyond_seats_and_queue_a_request_is_refused_and_n_counts_as_n),
         cmocka_unit_test(eight_equal_prompts_at_once_are_computed_once),
+        cmocka_unit_test(who_has_the_last_event_finds_the_request_counted),
         cmocka_unit_test(a_prompt_without_output_is_computed_and_ends_by_length),
         cmocka_unit_test(prompt_logprobs_are_those_of_generating_the_same_tokens),
         cmocka_unit_test(an_embedding_is_the_mean_of_the_hidden_rows),
