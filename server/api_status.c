@@ -104,12 +104,8 @@ static enum status write_device(const struct device_report *d, int index, int32_
     return buf_add_char(out, '}');
 }
 
-/* Sums are added up over a power of two of segments: other degrees have their own bits. */
-static int keeps_bits(int n_ranks)
-{
-    return (n_ranks & (n_ranks - 1)) == 0;
-}
-
+/* same_bits_as_one_rank: true of every degree that a model may have, powers of two or
+ * not; a degree whose ranks are no runs of leaves of the trees is refused at load. */
 static enum status write_devices(const struct api *api, const struct device_report *devices, struct buf *out)
 {
     const struct model_config *c = model_config(api->options.model);
@@ -119,9 +115,8 @@ static enum status write_devices(const struct api *api, const struct device_repo
     int32_t used = e.n_blocks - e.n_free_blocks - e.n_cached_blocks;
     TRY(buf_add_text(out, "{\"formulation\":"));
     TRY(json_write_cstring(out, c->attention.label));
-    TRY(buf_printf(out, ",\"n_ranks\":%d,\"same_bits_as_one_rank\":%s,\"n_heads\":%d,\"n_latents\":%d",
-                   o->n_ranks, keeps_bits(o->n_ranks) ? "true" : "false", c->attention.n_heads,
-                   c->attention.n_latents));
+    TRY(buf_printf(out, ",\"n_ranks\":%d,\"same_bits_as_one_rank\":true,\"n_heads\":%d,\"n_latents\":%d",
+                   o->n_ranks, c->attention.n_heads, c->attention.n_latents));
     TRY(buf_add_text(out, ",\"cache_type\":"));
     TRY(json_write_cstring(out, cache_type_name(o->cache_type)));
     TRY(buf_printf(out,

@@ -17,11 +17,11 @@
 
 #include <cmocka.h>
 
-enum { FIXTURE_VOCAB = 320, FIXTURE_HIDDEN = 64, FIXTURE_HEADS = 8 };
+enum { FIXTURE_VOCAB = 320, FIXTURE_HEADS = 8, FIXTURE_HEAD_DIM = 8, FIXTURE_HIDDEN = FIXTURE_HEADS * FIXTURE_HEAD_DIM };
 
 /* Where the tests of this process put models; made once, removed by nobody (it
  * lies in the build folder, or in the temporary one without a build). */
-static inline const char *fixture_model(const char *kind)
+static inline const char *fixture_model_of(const char *kind, int heads)
 {
     static char dir[512];
     const char *build = getenv("LATENTD_BUILD");
@@ -34,7 +34,7 @@ static inline const char *fixture_model(const char *kind)
         }
     mkdir(dir, 0755);
     size_t n = strlen(dir);
-    snprintf(dir + n, sizeof dir - n, "/%s-%ld", kind, (long)getpid());
+    snprintf(dir + n, sizeof dir - n, "/%s-%d-%ld", kind, heads, (long)getpid());
     char config[600];
     snprintf(config, sizeof config, "%s/config.json", dir);
     if (access(config, R_OK) == 0)
@@ -44,8 +44,8 @@ static inline const char *fixture_model(const char *kind)
     synth_spec_init(&spec);
     spec.kind = kind;
     spec.layers = 2;
-    spec.hidden = FIXTURE_HIDDEN;
-    spec.heads = FIXTURE_HEADS;
+    spec.hidden = heads * FIXTURE_HEAD_DIM;
+    spec.heads = heads;
     spec.intermediate = 96;
     spec.vocab = FIXTURE_VOCAB;
     spec.max_positions = 256;
@@ -53,9 +53,14 @@ static inline const char *fixture_model(const char *kind)
     spec.seed = 3;
     /* KV heads that several query heads share, where the kind has them. */
     if (strcmp(kind, "gqa") == 0)
-        spec.attention.kv_heads = 2;
-    if (strcmp(kind, "ccgqa") == 0)
-        spec.attention.kv_heads = 2;
+        spec.attention.kv_heads = heads / 4;
+    if (strcmp(kind, "ccgqa") == 0) {
+        /* An even number of KV heads, as wide as the query heads of half the residual. */
+        spec.attention.kv_heads = heads % 8 == 0 ? heads / 4 : heads / 2;
+        spec.attention.latent = spec.attention.kv_heads * FIXTURE_HEAD_DIM / 2;
+    }
+    if (strcmp(kind, "mlra") == 0 && heads % 8 != 0)
+        spec.attention.latents = 3;
     int is_paper = strncmp(kind, "mlra_", 5) == 0 || strncmp(kind, "gla_", 4) == 0;
     if (is_paper || strcmp(kind, "mla") == 0) {
         spec.attention.latent = 32;
@@ -69,6 +74,11 @@ static inline const char *fixture_model(const char *kind)
     if (synth_complete(&spec, &err) != STATUS_OK || synth_write(&spec, &output, &err) != STATUS_OK)
         fail_msg("synth %s: %s", kind, err.text);
     return dir;
+}
+
+static inline const char *fixture_model(const char *kind)
+{
+    return fixture_model_of(kind, FIXTURE_HEADS);
 }
 
 struct running_model {

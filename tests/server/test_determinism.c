@@ -181,6 +181,35 @@ static const struct setting settings[] = {
     { "8 ranks", 8, 0, 0, 0, 1, 0, 1, 0, 400 },
 };
 
+/* Degrees that are no power of two, of models with 12 heads: the trees of the sums
+ * are the same, only their subtrees lie otherwise. */
+static const struct setting other_degrees[] = {
+    { "3 ranks", 3, 0, 0, 7, 1, 0, 1, 1, 400 },
+    { "3 ranks by chunk, preempted", 3, 0, 1, 0, 1, 0, 1, 0, 14 },
+    { "6 ranks", 6, 0, 0, 0, 0, 0, 1, 0, 400 },
+    { "6 ranks by chunk", 6, 0, 1, 0, 1, 0, 1, 1, 400 },
+    { "12 ranks", 12, 0, 0, 0, 1, 0, 1, 0, 400 },
+};
+
+static void check_other_degrees(const char *dir)
+{
+    struct outcomes *want = malloc(sizeof *want), *got = malloc(sizeof *got);
+    struct setting alone = { "alone", 1, CACHE_F32, 0, 0, 0, 0, 0, 0, 400 };
+    run_setting(dir, &alone, want);
+    int n_runs = 0;
+    for (size_t i = 0; i < sizeof other_degrees / sizeof other_degrees[0]; i++) {
+        if (!running_model_ranks_valid(dir, other_degrees[i].n_ranks))
+            continue;
+        run_setting(dir, &other_degrees[i], got);
+        compare(dir, &other_degrees[i], got, want);
+        n_runs++;
+    }
+    assert_true(n_runs > 0);
+    printf("%s: %d settings of %d requests on degrees that are no power of two\n", dir, n_runs, N_REQUESTS);
+    free(want);
+    free(got);
+}
+
 static void check_model(const char *dir)
 {
     struct outcomes *want = malloc(sizeof *want), *got = malloc(sizeof *got);
@@ -213,7 +242,12 @@ static void check_model(const char *dir)
 
 /* One test a formulation, so that a failure names it. */
 #define FORMULATION(name) \
-    static void name##_is_deterministic(void **state) { (void)state; check_model(fixture_model(#name)); }
+    static void name##_is_deterministic(void **state) { (void)state; check_model(fixture_model(#name)); } \
+    static void name##_has_these_bits_on_any_degree(void **state) \
+    { \
+        (void)state; \
+        check_other_degrees(fixture_model_of(#name, 12)); \
+    }
 FORMULATION(mla)
 FORMULATION(mla_rope)
 FORMULATION(mlra)
@@ -226,15 +260,13 @@ FORMULATION(ccgqa)
 FORMULATION(gqa)
 FORMULATION(mha)
 
+#define TESTS_OF(name) cmocka_unit_test(name##_is_deterministic), cmocka_unit_test(name##_has_these_bits_on_any_degree)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mla_is_deterministic),    cmocka_unit_test(mla_rope_is_deterministic),
-        cmocka_unit_test(mlra_is_deterministic),   cmocka_unit_test(mlra_2_is_deterministic),
-        cmocka_unit_test(mlra_4_is_deterministic), cmocka_unit_test(gla_2_is_deterministic),
-        cmocka_unit_test(gla_4_is_deterministic),  cmocka_unit_test(cca_is_deterministic),
-        cmocka_unit_test(ccgqa_is_deterministic),  cmocka_unit_test(gqa_is_deterministic),
-        cmocka_unit_test(mha_is_deterministic),
+        TESTS_OF(mla),   TESTS_OF(mla_rope), TESTS_OF(mlra), TESTS_OF(mlra_2), TESTS_OF(mlra_4), TESTS_OF(gla_2),
+        TESTS_OF(gla_4), TESTS_OF(cca),      TESTS_OF(ccgqa), TESTS_OF(gqa),   TESTS_OF(mha),
     };
     return cmocka_run_group_tests_name("determinism", tests, NULL, NULL);
 }
