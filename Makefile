@@ -6,6 +6,7 @@
 # make fuzz       build/fuzz/fuzz_*       make fuzz-run FUZZ_SECONDS=60
 # make MODE=asan test        address + undefined sanitizers
 # make MODE=tsan test-tsan   thread sanitizer: clang + Archer
+# make test-aarch64          built for aarch64, run under qemu
 # make install PREFIX=/usr/local DESTDIR=
 #
 # One build folder per mode; when the flags of a mode change, it is built again.
@@ -22,16 +23,28 @@ PKG_CONFIG ?= pkg-config
 Q      := $(if $(V),,@)
 say     = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 
+# Another architecture is built against its own libraries, which lie in ROOT
+# (tools/foreign-root), and run under qemu.  Natively ROOT is empty.
+ifeq ($(MODE),aarch64)
+TRIPLET := aarch64-linux-gnu
+ROOT    := $(CURDIR)/$(B)/root
+CC      := $(TRIPLET)-gcc --sysroot=$(ROOT)
+AR      := $(TRIPLET)-ar
+PKG_CONFIG := PKG_CONFIG_LIBDIR=$(ROOT)/usr/lib/$(TRIPLET)/pkgconfig:$(ROOT)/usr/share/pkgconfig \
+              PKG_CONFIG_SYSROOT_DIR=$(ROOT) pkg-config
+RUNNER  := qemu-aarch64 -L $(ROOT)
+else
 TRIPLET := $(shell gcc -dumpmachine)
+endif
 MACHINE := $(firstword $(subst -, ,$(TRIPLET)))
 
 # openblas-serial starts no threads of its own and has no .pc under its own
 # name, so it is linked by its folder; elsewhere than on Debian, what pkg-config
 # calls openblas is taken.
 PC_NAMES := libuv jansson libpcre2-8 libutf8proc hwloc openssl libsystemd
-BLAS_DIR := $(wildcard /usr/lib/$(TRIPLET)/openblas-serial)
+BLAS_DIR := $(wildcard $(ROOT)/usr/lib/$(TRIPLET)/openblas-serial)
 ifneq ($(BLAS_DIR),)
-BLAS_CFLAGS := -isystem /usr/include/$(TRIPLET)/openblas-serial
+BLAS_CFLAGS := -isystem $(ROOT)/usr/include/$(TRIPLET)/openblas-serial
 BLAS_LIBS   := -L$(BLAS_DIR) -l:libopenblas.a
 else
 BLAS_CFLAGS := $(shell $(PKG_CONFIG) --cflags openblas 2>/dev/null)
@@ -46,6 +59,7 @@ STD  := -std=gnu11 $(INCLUDE) -fopenmp -ffp-contract=off -D_GNU_SOURCE
 LIBS := $(shell $(PKG_CONFIG) --libs $(PC_NAMES) 2>/dev/null) $(BLAS_LIBS) -lm -lpthread
 
 FLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong
+FLAGS_aarch64 := $(FLAGS_release)
 FLAGS_debug   := -O0 -g3 -DLATENTD_DEBUG
 # Two of gcc's warnings follow the flow of values; the checks that the sanitizers
 # put in between make them see what is not there.  The other modes keep them.
@@ -54,7 +68,7 @@ FLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undef
 FLAGS_tsan    := -O1 -g -fsanitize=thread
 FLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address -fno-omit-frame-pointer
 ifeq ($(FLAGS_$(MODE)),)
-$(error MODE=$(MODE) is not one of release, debug, asan, tsan, fuzz)
+$(error MODE=$(MODE) is not one of release, debug, asan, tsan, fuzz, aarch64)
 endif
 ifeq ($(MODE),tsan)
 # A race report means something only with clang, libomp and Archer together:
@@ -99,7 +113,7 @@ ifeq ($(MACHINE),x86_64)
     -mamx-bf16 -mfma -mf16c -mprefer-vector-width=512 -ffp-contract=fast
 endif
 # The hot bodies are written for the vectoriser.
-ifeq ($(MODE),release)
+ifneq ($(filter release aarch64,$(MODE)),)
 $(B)/attention/kernels%.o: OPT := -O3
 endif
 
@@ -134,7 +148,7 @@ $(B)/embedded_data.o: $(B)/embedded_data.S
 
 $(LIB): $(OBJ) $(LLHTTP_OBJ) $(B)/embedded_data.o
 	@rm -f $@
-	$(Q)ar rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 
 $(B)/latentd: $(B)/server/main.o $(LIB)
 	$(call say,LINK,$@)
@@ -148,7 +162,7 @@ $(B)/tests/%: $(B)/tests/%.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(FLAGS) -fopenmp $^ $(LIBS) -lcmocka -o $@
 
-deps deps-lint deps-tsan deps-fuzz deps-clients:
+deps deps-lint deps-tsan deps-fuzz deps-clients deps-aarch64:
 	@tools/install-deps build $(patsubst deps-%,%,$(filter-out deps,$@))
 
 # What is missing is installed before make reads the rest once more with it there.
@@ -197,6 +211,16 @@ run-tsan:
 	@test -n "$$OMP_TOOL_LIBRARIES" || { echo "libarcher.so is missing: package libomp-dev" >&2; exit 1; }
 	@tests/run $(B) --only 'test_[^/]*\.c$$' --only '$(ONLY)'
 
+# Plain C on another architecture: what computes, and the golden files and a server
+# through the real binary; not what measures time or runs for minutes natively.
+AARCH64_TESTS := tests/(base|cache|parallel|attention|model|golden)/|tests/server/(test_(api|body|engine|http|loop|reply|router|s)|degrees)
+test-aarch64: deps deps-aarch64
+	@tools/foreign-root arm64 build/aarch64/root
+	@$(MAKE) --no-print-directory MODE=aarch64 -j$$(nproc) all tests
+	@$(MAKE) --no-print-directory MODE=aarch64 run-aarch64
+run-aarch64:
+	@TEST_RUNNER='$(RUNNER)' TEST_TIMEOUT=1200 tests/run $(B) --only '$(AARCH64_TESTS)' --only '$(ONLY)'
+
 fuzz: deps-fuzz
 	@$(MAKE) --no-print-directory MODE=fuzz -j$$(nproc) fuzz-programs
 fuzz-programs: $(FUZZ_SRC:%.c=$(B)/%)
@@ -240,7 +264,8 @@ clean:
 	rm -rf build
 
 FORCE:
-.PHONY: all deps deps-lint deps-tsan deps-fuzz deps-clients run test tests test-clients test-tsan run-tsan \
+.PHONY: all deps deps-lint deps-tsan deps-fuzz deps-clients deps-aarch64 run test tests test-clients test-tsan run-tsan \
+        test-aarch64 run-aarch64 \
         fuzz fuzz-programs fuzz-run performance compare demo-chat demo-chat-check \
         lint lint-text lint-clang lint-cross lint-globals install clean FORCE
 .SECONDARY:
