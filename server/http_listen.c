@@ -178,6 +178,17 @@ static int is_stale(const char *path)
     return is_refused;
 }
 
+/* libuv reports a folder that is not there as a permission that is. */
+static int lacks_folder(const char *path)
+{
+    char folder[sizeof((struct sockaddr_un *)NULL)->sun_path];
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL || slash == path)
+        return 0;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    return access(folder, F_OK) != 0;
+}
+
 static enum status open_unix(struct http_listen *listen, const char *path, struct error *err)
 {
     if (strlen(path) >= sizeof((struct sockaddr_un *)NULL)->sun_path)
@@ -190,6 +201,8 @@ static enum status open_unix(struct http_listen *listen, const char *path, struc
     pipe->data = listen;
     listen->n_sockets = 1;
     int code = uv_pipe_bind(pipe, path);
+    if (code == UV_EACCES && lacks_folder(path))
+        code = UV_ENOENT;
     if (code == 0)
         code = uv_listen((uv_stream_t *)pipe, BACKLOG, on_connection);
     if (code == 0)
