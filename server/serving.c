@@ -151,6 +151,8 @@ static void log_model(const struct serving *s)
              "weights=%s cache=%s", s->name, c->attention.label, c->n_layers, c->hidden, c->vocab, o->n_ranks,
              model_kernels_name(s->model), weight_type_name((enum weight_type)o->weight_type),
              cache_type_name(o->cache_type));
+    if (o->max_length > c->max_positions)
+        log_warn("longer than the model's context max_length=%d context=%d", o->max_length, c->max_positions);
     log_info("cache ready tokens=%lld bytes_per_token_per_device=%zu blocks=%d block_size=%d max_length=%d",
              (long long)device.tokens_that_fit, device.cache_bytes_per_token, o->n_blocks, o->block_size,
              o->max_length);
