@@ -44,6 +44,9 @@ static enum status read_sizes(const struct reading *in, const char *hidden, cons
     TRY(read_int(in, heads, 1, &c->n_heads));
     if (c->hidden == 0 || c->n_heads == 0)
         return fail(in->err, STATUS_BAD_MODEL, "%s: needs %s and %s", c->label, hidden, heads);
+    /* Before anything is multiplied with it. */
+    if (c->n_heads > ATTENTION_MAX_HEADS)
+        return bad(in, "number of heads must be at most %d, got %d", ATTENTION_MAX_HEADS, c->n_heads);
     c->n_kv_heads = c->n_heads;
     if (json_read_any(in->r, "head_dim") == NULL && c->hidden % c->n_heads != 0)
         return fail(in->err, STATUS_BAD_MODEL, "%s: %s = %d must be divisible by %s = %d", c->label, hidden,
