@@ -17,11 +17,28 @@
 
 #include <cmocka.h>
 
-enum { FIXTURE_VOCAB = 320, FIXTURE_HEADS = 8, FIXTURE_HEAD_DIM = 8, FIXTURE_HIDDEN = FIXTURE_HEADS * FIXTURE_HEAD_DIM };
+enum {
+    FIXTURE_VOCAB = 320, FIXTURE_HEADS = 8, FIXTURE_HEAD_DIM = 8, FIXTURE_HIDDEN = FIXTURE_HEADS * FIXTURE_HEAD_DIM
+};
+
+/* "KIND_gated" and "KIND_bitnet" are KIND with that flag; kind: the KIND alone. */
+static inline void fixture_flags(const char *name, struct synth_spec *spec, char kind[static 32])
+{
+    static const char *const suffixes[] = { "_gated", "_bitnet" };
+    int *flags[] = { &spec->attention.gated, &spec->attention.bitnet };
+    snprintf(kind, 32, "%s", name);
+    for (int i = 0; i < 2; i++) {
+        char *suffix = strstr(kind, suffixes[i]);
+        if (suffix == NULL)
+            continue;
+        *suffix = '\0';
+        *flags[i] = 1;
+    }
+}
 
 /* Where the tests of this process put models; made once, removed by nobody (it
  * lies in the build folder, or in the temporary one without a build). */
-static inline const char *fixture_model_of(const char *kind, int heads)
+static inline const char *fixture_model_of(const char *name, int heads)
 {
     static char dir[512];
     const char *build = getenv("LATENTD_BUILD");
@@ -34,14 +51,16 @@ static inline const char *fixture_model_of(const char *kind, int heads)
         }
     mkdir(dir, 0755);
     size_t n = strlen(dir);
-    snprintf(dir + n, sizeof dir - n, "/%s-%d-%ld", kind, heads, (long)getpid());
+    snprintf(dir + n, sizeof dir - n, "/%s-%d-%ld", name, heads, (long)getpid());
     char config[600];
     snprintf(config, sizeof config, "%s/config.json", dir);
     if (access(config, R_OK) == 0)
         return dir;
 
     struct synth_spec spec;
+    char kind[32];
     synth_spec_init(&spec);
+    fixture_flags(name, &spec, kind);
     spec.kind = kind;
     spec.layers = 2;
     spec.hidden = heads * FIXTURE_HEAD_DIM;
@@ -61,7 +80,7 @@ static inline const char *fixture_model_of(const char *kind, int heads)
     }
     if (strcmp(kind, "mlra") == 0 && heads % 8 != 0)
         spec.attention.latents = 3;
-    int is_paper = strncmp(kind, "mlra_", 5) == 0 || strncmp(kind, "gla_", 4) == 0;
+    int is_paper = strcmp(kind, "mla_paper") == 0 || strncmp(kind, "mlra_", 5) == 0 || strncmp(kind, "gla_", 4) == 0;
     if (is_paper || strcmp(kind, "mla") == 0) {
         spec.attention.latent = 32;
         spec.attention.query_latent = 24;
@@ -72,7 +91,7 @@ static inline const char *fixture_model_of(const char *kind, int heads)
     struct synth_output output = { .dir = dir };
     struct error err;
     if (synth_complete(&spec, &err) != STATUS_OK || synth_write(&spec, &output, &err) != STATUS_OK)
-        fail_msg("synth %s: %s", kind, err.text);
+        fail_msg("synth %s: %s", name, err.text);
     return dir;
 }
 

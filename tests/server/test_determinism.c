@@ -249,6 +249,7 @@ static void check_model(const char *dir)
         check_other_degrees(fixture_model_of(#name, 12)); \
     }
 FORMULATION(mla)
+FORMULATION(mla_paper)
 FORMULATION(mla_rope)
 FORMULATION(mlra)
 FORMULATION(mlra_2)
@@ -259,14 +260,17 @@ FORMULATION(cca)
 FORMULATION(ccgqa)
 FORMULATION(gqa)
 FORMULATION(mha)
+FORMULATION(mlra_4_gated)
+FORMULATION(mlra_bitnet)
 
 #define TESTS_OF(name) cmocka_unit_test(name##_is_deterministic), cmocka_unit_test(name##_has_these_bits_on_any_degree)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TESTS_OF(mla),   TESTS_OF(mla_rope), TESTS_OF(mlra), TESTS_OF(mlra_2), TESTS_OF(mlra_4), TESTS_OF(gla_2),
-        TESTS_OF(gla_4), TESTS_OF(cca),      TESTS_OF(ccgqa), TESTS_OF(gqa),   TESTS_OF(mha),
+        TESTS_OF(mla),    TESTS_OF(mla_paper), TESTS_OF(mla_rope), TESTS_OF(mlra), TESTS_OF(mlra_2),
+        TESTS_OF(mlra_4), TESTS_OF(gla_2),     TESTS_OF(gla_4),    TESTS_OF(cca),  TESTS_OF(ccgqa),
+        TESTS_OF(gqa),    TESTS_OF(mha),       TESTS_OF(mlra_4_gated),             TESTS_OF(mlra_bitnet),
     };
     return cmocka_run_group_tests_name("determinism", tests, NULL, NULL);
 }
