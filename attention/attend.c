@@ -24,6 +24,7 @@ struct work {
     const struct attend_group *group;
     const struct cache_view *view;
     const float *queries;       /* [n_rows][query_width] */
+    float *gathered;            /* [ATTEND_ROWS][query_width]: queries, when peers hold them */
     int n_rows;
     int limit[ATTEND_ROWS];     /* positions row r may see: [0, limit) */
     int n_positions;            /* the largest limit */
@@ -67,6 +68,7 @@ size_t attend_scratch_floats(const struct attend_group *groups, int n_groups)
         size_t floats = padded((size_t)ATTEND_ROWS * ATTEND_CHUNK)
                       + padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)tile_width(g))
                       + padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)g->query_width)
+                      + padded((size_t)ATTEND_ROWS * (size_t)g->query_width)
                       + packed_queries_floats(g, 0) + packed_queries_floats(g, 1)
                       + MAX_DEPTH * padded((size_t)ATTEND_ROWS * (size_t)g->value_width);
         most = floats > most ? floats : most;
@@ -317,32 +319,34 @@ static void attend_chunk(struct work *w, int chunk, struct state *out)
 
 /* ---- merging ---- */
 
-/* a = merge(a, b) of one row; an empty side is exact. */
-static void merge_row(float *a_values, float *a_sum, float *a_max, const float *b_values, float b_sum,
+/* out = merge(a, b) of one row, neither empty; out may be a. */
+static void merge_row(const struct kernels *kernels, float *out_values, float *out_sum, float *out_max,
+                      const float *a_values, float a_sum, float a_max, const float *b_values, float b_sum,
                       float b_max, int width)
 {
-    if (b_sum == 0)
-        return;
-    if (*a_sum == 0) {
-        memcpy(a_values, b_values, (size_t)width * sizeof *a_values);
-        *a_sum = b_sum;
-        *a_max = b_max;
-        return;
-    }
-    float max = *a_max > b_max ? *a_max : b_max;
-    float a_factor = expf(*a_max - max), b_factor = expf(b_max - max);
-    for (int i = 0; i < width; i++)
-        a_values[i] = a_values[i] * a_factor + b_values[i] * b_factor;
-    *a_sum = *a_sum * a_factor + b_sum * b_factor;
-    *a_max = max;
+    float max = a_max > b_max ? a_max : b_max;
+    float a_factor = expf(a_max - max), b_factor = expf(b_max - max);
+    kernels->blend(out_values, a_values, a_factor, b_values, b_factor, width);
+    *out_sum = a_sum * a_factor + b_sum * b_factor;
+    *out_max = max;
 }
 
 static void merge_states(const struct work *w, struct state *a, const struct state *b)
 {
     int width = w->group->value_width;
     for (int r = 0; r < w->n_rows; r++) {
-        size_t at = (size_t)r * (size_t)width;
-        merge_row(a->values + at, &a->sum[r], &a->max[r], b->values + at, b->sum[r], b->max[r], width);
+        float *to = a->values + (size_t)r * (size_t)width;
+        const float *from = b->values + (size_t)r * (size_t)width;
+        if (b->sum[r] == 0)
+            continue;
+        if (a->sum[r] != 0) {
+            merge_row(w->job->kernels, to, &a->sum[r], &a->max[r], to, a->sum[r], a->max[r], from, b->sum[r],
+                      b->max[r], width);
+            continue;
+        }
+        memcpy(to, from, (size_t)width * sizeof *to);
+        a->sum[r] = b->sum[r];
+        a->max[r] = b->max[r];
     }
 }
 
@@ -453,20 +457,29 @@ static void finish_nodes(struct work *w, float *nodes)
     }
 }
 
-void attend_merge_nodes(const struct reduce_plan *plan, float *const *part_nodes, int value_width,
-                        float *sum)
+/* slot = merge(a, b), all [width + 2]; an empty side is exact. */
+static const float *merge_nodes(const struct kernels *kernels, const float *a, const float *b, int width, float *slot)
 {
-    float *stack[REDUCE_MAX_DEPTH + 1];
+    if (b[width] == 0)
+        return a;
+    if (a[width] == 0)
+        return memmove(slot, b, ((size_t)width + 2) * sizeof *slot);
+    merge_row(kernels, slot, &slot[width], &slot[width + 1], a, a[width], a[width + 1], b, b[width], b[width + 1],
+              width);
+    return slot;
+}
+
+void attend_merge_nodes(const struct kernels *kernels, const struct reduce_plan *plan,
+                        const float *const *part_nodes, int value_width, float *scratch, float *sum)
+{
+    const float *stack[REDUCE_MAX_DEPTH + 1];
     int top = 0;
     size_t node_floats = (size_t)value_width + 2;
     for (int i = 0; i < plan->n_steps; i++) {
         stack[top++] = part_nodes[plan->steps[i].part] + plan->steps[i].node * node_floats;
-        for (int m = 0; m < plan->steps[i].n_merges; m++, top--) {
-            float *a = stack[top - 2];
-            const float *b = stack[top - 1];
-            merge_row(a, &a[value_width], &a[value_width + 1], b, b[value_width], b[value_width + 1],
-                      value_width);
-        }
+        for (int m = 0; m < plan->steps[i].n_merges; m++, top--)
+            stack[top - 2] = merge_nodes(kernels, stack[top - 2], stack[top - 1], value_width,
+                                         scratch + (size_t)(top - 2) * node_floats);
     }
     normalise(sum, stack[0], stack[0][value_width], value_width);
 }
@@ -483,6 +496,8 @@ static void place_scratch(struct work *w)
     at += padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)tile_width(g));
     w->keys = at;
     at += padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)g->query_width);
+    w->gathered = at;
+    at += padded((size_t)ATTEND_ROWS * (size_t)g->query_width);
     for (int s = 0; s < g->n_key_segments; s++) {
         w->packed_queries[s] = (uint16_t *)(void *)at;
         at += packed_queries_floats(g, s);
@@ -504,11 +519,28 @@ static void pack_queries(const struct work *w)
     }
 }
 
+/* Query rows [first, first + n) from the peers that hold them. */
+static void gather_queries(struct work *w, int first, int n)
+{
+    size_t width = (size_t)w->group->query_width;
+    int per_peer = w->group->n_queries / w->job->n_peers;
+    for (int r = 0; r < n; r++) {
+        int token = (first + r) / w->group->n_queries, query = (first + r) % w->group->n_queries;
+        const float *from = w->job->peer_queries[query / per_peer];
+        memcpy(w->gathered + (size_t)r * width, from + ((size_t)(token * per_peer + query % per_peer)) * width,
+               width * sizeof *from);
+    }
+    w->queries = w->gathered;
+}
+
 static void attend_rows(struct work *w, const struct span *span, int first, int n)
 {
     const struct attend_group *g = w->group;
-    size_t query = g->query_begin * (size_t)w->job->n_rows + (size_t)first * (size_t)g->query_width;
-    w->queries = w->job->queries + query;
+    if (w->job->peer_queries != NULL)
+        gather_queries(w, first, n);
+    else
+        w->queries = w->job->queries + g->query_begin * (size_t)w->job->n_rows
+                   + (size_t)first * (size_t)g->query_width;
     w->n_rows = n;
     w->n_positions = 0;
     for (int r = 0; r < n; r++) {

@@ -82,7 +82,10 @@ struct attend_job {
     const struct attend_group *groups;
     int n_groups;
     int n_rows;                 /* token rows of the step */
-    const float *queries;       /* per group [n_rows][n_queries][query_width] */
+    const float *queries;       /* per group [n_rows][n_queries][query_width]; NULL with peer_queries */
+    const float *const *peer_queries;   /* one group only: part p of n_peers holds the p-th share of every
+                                   row's queries, [n_rows][n_queries / n_peers][query_width] */
+    int n_peers;
     float *sums;                /* per group [n_rows][n_queries][value_width] */
     float scale;                /* of the scores */
     const struct reduce_part *lanes;    /* NULL: all; else this rank's nodes, see below */
@@ -99,8 +102,9 @@ size_t attend_scratch_floats(const struct attend_group *groups, int n_groups);
 void attend_span(const struct attend_job *job, const struct span *span, const struct cache_view *view);
 
 /* Merge partials [n][value_width + 2] as plan says and normalise into
- * sum[value_width].  part_nodes[p] points at part p's nodes; overwritten. */
-void attend_merge_nodes(const struct reduce_plan *plan, float *const *part_nodes, int value_width,
-                        float *sum);
+ * sum[value_width].  part_nodes[p] points at part p's nodes; scratch
+ * [ATTEND_LANES][value_width + 2]. */
+void attend_merge_nodes(const struct kernels *kernels, const struct reduce_plan *plan,
+                        const float *const *part_nodes, int value_width, float *scratch, float *sum);
 
 #endif

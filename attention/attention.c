@@ -208,11 +208,12 @@ const float *attention_queries(const struct attention *a, int *floats_per_head)
 }
 
 void attention_attend_chunks(struct attention *a, const struct attention_step *step,
-                             const float *all_queries, float *nodes)
+                             const float *const *peer_queries, float *nodes)
 {
     struct attend_job job = {
         .kernels = a->options.kernels, .groups = &a->chunk_group, .n_groups = 1,
-        .n_rows = step->n_rows, .queries = (float *)all_queries, .lanes = &a->own_lanes, .nodes = nodes,
+        .n_rows = step->n_rows, .peer_queries = peer_queries, .n_peers = a->options.n_ranks,
+        .lanes = &a->own_lanes, .nodes = nodes,
         .scale = (float)a->config.score_scale, .scratch = a->attend_scratch,
     };
     for (int s = 0; s < step->n_spans; s++) {
@@ -226,17 +227,13 @@ static void merge_row_nodes(struct attention *a, const float *const *peer_nodes,
 {
     const struct attention_config *c = &a->config;
     int n_ranks = a->options.n_ranks;
-    size_t node_floats = (size_t)c->latent_dim + 2;
-    float *parts[ATTEND_LANES], *to = a->node_scratch;
+    const float *parts[ATTEND_LANES];
     for (int p = 0; p < n_ranks; p++) {
         int rank = attend_part_rank(n_ranks, p);
         size_t row_floats = attention_chunk_node_floats(c, n_ranks, rank);
-        size_t head_floats = row_floats / (size_t)c->n_heads;
-        parts[p] = to;
-        memcpy(to, peer_nodes[rank] + row * row_floats + (size_t)head * head_floats, head_floats * sizeof *to);
-        to += head_floats / node_floats * node_floats;
+        parts[p] = peer_nodes[rank] + row * row_floats + (size_t)head * (row_floats / (size_t)c->n_heads);
     }
-    attend_merge_nodes(&a->lane_plan, parts, c->latent_dim, sum);
+    attend_merge_nodes(a->options.kernels, &a->lane_plan, parts, c->latent_dim, a->node_scratch, sum);
 }
 
 void attention_merge_chunks(struct attention *a, const struct attention_step *step,

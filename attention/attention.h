@@ -88,17 +88,14 @@ void attention_append(struct attention *a, const struct attention_step *step, co
 void attention_query(struct attention *a, const struct attention_step *step, const float *x);
 void attention_attend(struct attention *a, const struct attention_step *step);
 
-/* by_chunk, instead of attention_attend: every rank's queries are gathered,
- * attended over the own chunks into nodes, and the nodes of all ranks are merged
- * for the own heads.
- *   own queries   [n_rows][own heads][W + R]
- *   all_queries   [n_rows][N][W + R]
- *   nodes         [n_rows][N][own nodes][W + 2]
- * peer_nodes[rank] are the nodes that rank published; scratch is overwritten. */
+/* by_chunk, instead of attention_attend: every rank's queries are attended over the
+ * own chunks into nodes, and the nodes of all ranks are merged for the own heads.
+ *   queries   [n_rows][heads of a rank][W + R]; peer_queries[rank]: what that rank published
+ *   nodes     [n_rows][N][own nodes][W + 2]; peer_nodes[rank] likewise */
 const float *attention_queries(const struct attention *a, int *floats_per_head);
 size_t attention_chunk_node_floats(const struct attention_config *c, int n_ranks, int rank);   /* of a row */
 void attention_attend_chunks(struct attention *a, const struct attention_step *step,
-                             const float *all_queries, float *nodes);
+                             const float *const *peer_queries, float *nodes);
 void attention_merge_chunks(struct attention *a, const struct attention_step *step,
                             const float *const *peer_nodes);
 int attention_may_shard_by_chunk(const struct attention_config *c, int n_ranks);

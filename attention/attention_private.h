@@ -33,7 +33,7 @@ struct attention {
     float *gates;                       /* [n_rows][output_heads * V] */
     float *attend_scratch;
     float *row_scratch;                 /* one input row of any BitLinear */
-    float *node_scratch;                /* by_chunk: one row's nodes of all ranks */
+    float *node_scratch;                /* by_chunk: merged nodes of a row */
 };
 
 /* A new BitLinear or plain projection of `rows`, which come from `whole`. */

@@ -149,6 +149,7 @@ struct kernels {
     void (*sigmoid_multiply)(float *x, const float *gate, int n);
     void (*add)(float *sum, const float *x, int n);             /* sum += x */
     void (*scale_add)(float *sum, const float *x, float a, int n);   /* sum += a * x */
+    void (*blend)(float *out, const float *x, float a, const float *y, float b, int n);  /* a x + b y; out may be x */
 
     /* Cached rows as floats; see cache/layout.h for what a row holds. */
     void (*widen_bf16)(float *out, const uint16_t *in, int n);

@@ -789,6 +789,12 @@ static void scale_add(float *sum, const float *x, float a, int n)
         sum[i] += a * x[i];
 }
 
+static void blend(float *out, const float *x, float a, const float *y, float b, int n)
+{
+    for (int i = 0; i < n; i++)
+        out[i] = x[i] * a + y[i] * b;
+}
+
 static void widen_bf16(float *out, const uint16_t *in, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -811,7 +817,7 @@ static void widen_int8(float *out, const int8_t *in, float scale, int n)
         .score = score, .add_values = add_values,                              \
         .softmax_part = softmax_part, .rms_norm = rms_norm,                    \
         .silu_multiply = silu_multiply, .sigmoid_multiply = sigmoid_multiply,  \
-        .add = add, .scale_add = scale_add,                                    \
+        .add = add, .scale_add = scale_add, .blend = blend,                    \
         .widen_bf16 = widen_bf16, .widen_int8 = widen_int8
 
 #define KERNELS_TABLE(set)                                                     \

@@ -235,16 +235,11 @@ static void attend(struct compare_rank *r)
         attention_attend(a, &r->step);
         return;
     }
-    const struct attention_config *c = &r->shared.attention;
     int width, n = r->shared.options.n_ranks;
-    const float *own = attention_queries(a, &width);
-    size_t floats = (size_t)(c->n_heads / n * width);
-    for (int row = 0; row < r->step.n_rows; row++)
-        for (int peer = 0; peer < n; peer++)
-            memcpy(r->shared.all_queries + ((size_t)row * (size_t)n + (size_t)peer) * floats,
-                   own + (size_t)row * floats, floats * sizeof *own);
-    attention_attend_chunks(a, &r->step, r->shared.all_queries, r->nodes);
     const float *peers[ATTEND_LANES];
+    for (int peer = 0; peer < n; peer++)
+        peers[peer] = attention_queries(a, &width);
+    attention_attend_chunks(a, &r->step, peers, r->nodes);
     for (int peer = 0; peer < n; peer++)
         peers[peer] = r->nodes;
     attention_merge_chunks(a, &r->step, peers);

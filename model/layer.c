@@ -86,10 +86,6 @@ enum status layer_shared_create(struct layer_shared *s, const struct attention_c
     TRY(arena_take(scratch, rows, (size_t)hidden * 4, (void **)&s->normed, err));
     TRY(arena_take(scratch, rows, (size_t)own * 8, (void **)&s->hidden_mlp, err));
     TRY(arena_take(scratch, rows, (size_t)hidden * 4, (void **)&s->sum, err));
-    if (options->by_chunk) {
-        size_t queries = (size_t)attention->n_heads * (size_t)(attention->latent_dim + attention->rope_dim);
-        TRY(arena_take(scratch, rows, queries * 4, (void **)&s->all_queries, err));
-    }
     return arena_take(scratch, rows, heads * 4, (void **)&s->all_heads, err);
 }
 
@@ -226,32 +222,22 @@ static enum status bitnet_output(struct layer_shared *s, struct attention *atten
     return STATUS_OK;
 }
 
-/* The queries of all heads, gathered from the ranks. */
-static enum status gather_queries(struct layer_shared *s, struct attention *attention, int n_rows)
-{
-    const struct attention_config *c = &s->attention;
-    int rank = s->options.rank, n_ranks = s->options.n_ranks, width;
-    const float *own = attention_queries(attention, &width);
-    size_t floats = (size_t)(c->n_heads / n_ranks * width);
-    memcpy(comm_outbox(s->comm, rank), own, (size_t)n_rows * floats * sizeof *own);
-    TRY(comm_publish(s->comm, rank, (size_t)n_rows * floats));
-    for (int r = 0; r < n_rows; r++)
-        for (int peer = 0; peer < n_ranks; peer++)
-            memcpy(s->all_queries + ((size_t)r * (size_t)n_ranks + (size_t)peer) * floats,
-                   comm_inbox(s->comm, rank, peer) + (size_t)r * floats, floats * sizeof *own);
-    return STATUS_OK;
-}
-
-/* A cache sharded by chunk: all heads over own chunks, partials to everyone. */
+/* A cache sharded by chunk: queries to everyone, all heads over own chunks, partials to
+ * everyone.  The queries are read where their ranks wrote them, while the nodes go into
+ * the other outbox. */
 static enum status attend_by_chunk(struct layer_shared *s, struct attention *attention,
                                    const struct attention_step *step)
 {
-    int rank = s->options.rank, n_ranks = s->options.n_ranks;
-    TRY(gather_queries(s, attention, step->n_rows));
-    attention_attend_chunks(attention, step, s->all_queries, comm_outbox(s->comm, rank));
+    int rank = s->options.rank, n_ranks = s->options.n_ranks, width;
+    const float *peers[ATTEND_LANES], *own = attention_queries(attention, &width);
+    size_t n_queries = (size_t)step->n_rows * (size_t)(s->attention.n_heads / n_ranks * width);
+    memcpy(comm_outbox(s->comm, rank), own, n_queries * sizeof *own);
+    TRY(comm_publish(s->comm, rank, n_queries));
+    for (int peer = 0; peer < n_ranks; peer++)
+        peers[peer] = comm_inbox(s->comm, rank, peer);
+    attention_attend_chunks(attention, step, peers, comm_outbox(s->comm, rank));
     TRY(comm_publish(s->comm, rank, (size_t)step->n_rows
                                         * attention_chunk_node_floats(&s->attention, n_ranks, rank)));
-    const float *peers[ATTEND_LANES];
     for (int peer = 0; peer < n_ranks; peer++)
         peers[peer] = comm_inbox(s->comm, rank, peer);
     attention_merge_chunks(attention, step, peers);

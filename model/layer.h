@@ -39,7 +39,6 @@ struct layer_shared {
     float *hidden_mlp;          /* [max_rows][2 * own width]: gate, up */
     float *all_heads;           /* [max_rows][N * V]; BitLinear, or summed branches */
     float *sum;                 /* [max_rows][H] */
-    float *all_queries;         /* by_chunk: [max_rows][N][W + R] */
 };
 
 struct layer {

@@ -242,12 +242,13 @@ static void check_ranks(struct fixture *f, int n_ranks, const float *q, int firs
     struct reduce_plan plan;
     attend_lane_plan(n_ranks, &plan);
     for (int h = 0; h < HEADS; h++) {
-        float *of_head[ATTEND_LANES], sum[LATENT];
+        const float *of_head[ATTEND_LANES];
+        float sum[LATENT], merged[ATTEND_LANES * (LATENT + 2)];
         for (int p = 0; p < n_ranks; p++) {
             int r = attend_part_rank(n_ranks, p);
             of_head[p] = nodes[r] + (size_t)h * (size_t)parts[r].n_nodes * (LATENT + 2);
         }
-        attend_merge_nodes(&plan, of_head, LATENT, sum);
+        attend_merge_nodes(f->kernels, &plan, of_head, LATENT, merged, sum);
         assert_memory_equal(sum, whole + h * LATENT, sizeof sum);
     }
     for (int r = 0; r < n_ranks; r++)

@@ -535,6 +535,12 @@ static void elementwise_table(const struct kernels *k)
         k->scale_add(sum, y, -0.5f, n);
         for (int i = 0; i < n; i++)
             assert_near((double)sum[i], (double)x[i] + 0.5 * (double)y[i], 1);
+        k->blend(sum, x, 0.3f, y, -1.7f, n);
+        k->blend(out, x, 1, y, 0, n);
+        k->blend(out, out, 0.3f, y, -1.7f, n);
+        for (int i = 0; i < n; i++)
+            assert_near((double)sum[i], (double)0.3f * (double)x[i] - (double)1.7f * (double)y[i], 1);
+        assert_memory_equal(sum, out, (size_t)n * 4);
     }
 }
 
