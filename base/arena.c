@@ -8,7 +8,7 @@
 #define SMALL_CHUNK ((size_t)256 << 10)
 
 struct arena_chunk {
-    struct arena_chunk *next;
+    struct arena_chunk *older, *newer;
     size_t bytes;           /* of the mapping */
     size_t used;            /* of the mapping, this header included */
 };
@@ -20,11 +20,13 @@ void arena_init(struct arena *arena)
 
 void arena_clear(struct arena *arena)
 {
-    struct arena_chunk *chunk = arena->chunks;
+    struct arena_chunk *chunk = arena->current;
+    while (chunk != NULL && chunk->newer != NULL)
+        chunk = chunk->newer;
     while (chunk != NULL) {
-        struct arena_chunk *next = chunk->next;
+        struct arena_chunk *older = chunk->older;
         munmap(chunk, chunk->bytes);
-        chunk = next;
+        chunk = older;
     }
     arena_init(arena);
 }
@@ -34,7 +36,12 @@ static size_t round_up(size_t n, size_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* A chunk with room for bytes.  Chunks double with the arena up to 64 MiB, so
+static int has_room(const struct arena_chunk *chunk, size_t bytes)
+{
+    return chunk != NULL && chunk->bytes - chunk->used >= bytes;
+}
+
+/* A new chunk with room for bytes, after the newest.  Chunks double with the arena up to 64 MiB, so
  * a test with a tiny model maps little and a large one maps seldom. */
 static struct arena_chunk *add_chunk(struct arena *arena, size_t bytes)
 {
@@ -50,8 +57,10 @@ static struct arena_chunk *add_chunk(struct arena *arena, size_t bytes)
     if (size >= HUGE_PAGE)
         madvise(map, size, MADV_HUGEPAGE);
     struct arena_chunk *chunk = map;
-    *chunk = (struct arena_chunk){ .next = arena->chunks, .bytes = size, .used = ALIGNMENT };
-    arena->chunks = chunk;
+    *chunk = (struct arena_chunk){ .older = arena->current, .bytes = size, .used = ALIGNMENT };
+    if (arena->current != NULL)
+        arena->current->newer = chunk;
+    arena->current = chunk;
     arena->mapped += size;
     return chunk;
 }
@@ -63,13 +72,32 @@ enum status arena_take(struct arena *arena, size_t count, size_t size, void **ou
         return fail(err, STATUS_NO_MEMORY, "an array of %zu times %zu bytes does not fit in memory",
                     count, size);
     bytes = round_up(bytes > 0 ? bytes : 1, ALIGNMENT);
-    struct arena_chunk *chunk = arena->chunks;
-    if (chunk == NULL || chunk->bytes - chunk->used < bytes)
-        chunk = add_chunk(arena, bytes);
+    while (!has_room(arena->current, bytes) && arena->current != NULL && arena->current->newer != NULL)
+        arena->current = arena->current->newer;
+    struct arena_chunk *chunk = has_room(arena->current, bytes) ? arena->current : add_chunk(arena, bytes);
     if (chunk == NULL)
         return fail(err, STATUS_NO_MEMORY, "the system refused %zu bytes of memory", bytes);
     *out = (char *)chunk + chunk->used;
     chunk->used += bytes;
     arena->used += bytes;
     return STATUS_OK;
+}
+
+struct arena_mark arena_mark(const struct arena *arena)
+{
+    struct arena_chunk *chunk = arena->current;
+    return (struct arena_mark){ chunk, chunk != NULL ? chunk->used : 0, arena->used };
+}
+
+void arena_rewind(struct arena *arena, struct arena_mark mark)
+{
+    struct arena_chunk *chunk = arena->current;
+    while (chunk != NULL && chunk != mark.chunk && chunk->older != NULL) {
+        chunk->used = ALIGNMENT;
+        chunk = chunk->older;
+    }
+    if (chunk != NULL)
+        chunk->used = mark.chunk != NULL ? mark.chunk_used : ALIGNMENT;
+    arena->current = chunk;
+    arena->used = mark.used;
 }

@@ -7,7 +7,8 @@
  *   chunk  [ used ............ | free ....... ]   ->  chunk  ->  NULL
  *
  * Every allocation is zeroed and aligned to 64 bytes (a cache line, and the
- * widest vector).  Nothing is freed before arena_clear.  While the program is
+ * widest vector), unless arena_rewind hands it out again.  Nothing is freed before
+ * arena_clear.  While the program is
  * in a decode step no arena may grow; what a step needs is taken at load.
  *
  * Owner: one thread at a time; no locking.
@@ -22,7 +23,7 @@
 struct arena_chunk;
 
 struct arena {
-    struct arena_chunk *chunks;     /* newest first; NULL when empty */
+    struct arena_chunk *current;    /* where the next allocation is tried; NULL when empty */
     size_t used;                    /* bytes handed out, padding included */
     size_t mapped;                  /* bytes mapped */
 };
@@ -34,6 +35,15 @@ void arena_clear(struct arena *arena);
  * refuses; the sentence has the size. */
 MUST_CHECK enum status arena_take(struct arena *arena, size_t count, size_t size, void **out,
                                   struct error *err);
+
+/* What is taken after arena_mark is handed out again after arena_rewind, as it is:
+ * for uses that follow each other, like the layers of a model. */
+struct arena_mark {
+    struct arena_chunk *chunk;
+    size_t chunk_used, used;
+};
+struct arena_mark arena_mark(const struct arena *arena);
+void arena_rewind(struct arena *arena, struct arena_mark mark);
 
 /* The same for an array of *pointer:  TRY(ARENA_ARRAY(&arena, n, &p, err)) */
 #define ARENA_ARRAY(arena, count, pointer, err) \

@@ -125,8 +125,12 @@ static void count_loaded(struct model *m, int rank, size_t bytes)
 static enum status create_layers(struct model *m, struct rank_model *r, int rank, struct error *err)
 {
     TRY(ARENA_ARRAY(&r->weights, (size_t)m->config.n_layers, &r->layers, err));
+    /* One layer after the other is computed: all have the same scratch, which stays in
+     * the caches. */
+    struct arena_mark scratch = arena_mark(&r->scratch);
     for (int layer = 0; layer < m->config.n_layers; layer++) {
         struct layer_weights weights;
+        arena_rewind(&r->scratch, scratch);
         TRY(model_bind_layer(m->set, &m->config, layer, &weights, err));
         size_t before = r->weights.used;
         TRY(layer_create(&r->layers[layer], &r->shared, &weights, &r->weights, &r->scratch, err));
