@@ -126,6 +126,14 @@ static enum status create_chunks(struct attention *a, struct arena *scratch, str
     attend_lane_plan(a->options.n_ranks, &a->lane_plan);
     a->chunk_group = a->groups[0];
     a->chunk_group.n_queries = a->config.n_heads;
+    /* A block of one slot is the largest per position: at most a multiple of 64 bytes,
+     * whatever the cache type. */
+    size_t slot_bytes = ((size_t)(a->config.latent_dim + a->config.rope_dim) * sizeof(float) + 63) / 64 * 64;
+    int n_slots = GATHERED_POSITIONS + CACHE_MAX_BLOCK_SIZE;
+    TRY(arena_take(scratch, (size_t)n_slots, slot_bytes, (void **)&a->gathered_blocks, err));
+    TRY(ARENA_ARRAY(scratch, (size_t)n_slots, &a->gathered_table, err));
+    for (int i = 0; i < n_slots; i++)
+        a->gathered_table[i] = i;
     return ARENA_ARRAY(scratch, (size_t)ATTEND_LANES * ((size_t)a->config.latent_dim + 2), &a->node_scratch, err);
 }
 
@@ -184,13 +192,18 @@ void attention_query(struct attention *a, const struct attention_step *step, con
                      (size_t)a->gate.n_outputs, 0);
 }
 
-void attention_attend(struct attention *a, const struct attention_step *step)
+static struct attend_job own_heads_job(const struct attention *a, const struct attention_step *step)
 {
-    struct attend_job job = {
+    return (struct attend_job){
         .kernels = a->options.kernels, .groups = a->groups, .n_groups = a->n_groups,
         .n_rows = step->n_rows, .queries = a->queries, .sums = a->sums,
         .scale = (float)a->config.score_scale, .scratch = a->attend_scratch,
     };
+}
+
+void attention_attend(struct attention *a, const struct attention_step *step)
+{
+    struct attend_job job = own_heads_job(a, step);
     for (int s = 0; s < step->n_spans; s++) {
         struct cache_view view = latent_store_view(step->store, step->layer, step->spans[s].blocks);
         attend_span(&job, &step->spans[s], &view);
@@ -200,6 +213,60 @@ void attention_attend(struct attention *a, const struct attention_step *step)
     else
         kv_front_heads(a, step);
 }
+
+/* ---- a cache by chunk: gathering its rows ---- */
+
+static size_t row_floats(const struct cache_layout *layout)
+{
+    return (layout->row_bytes + sizeof(float) - 1) / sizeof(float);
+}
+
+/* What a step would send otherwise is at least a node of every head; what is sent then
+ * fits into an outbox, and so does this. */
+int attention_gathers_rows(const struct attention *a, const struct attention_step *step)
+{
+    size_t positions = 0;
+    for (int s = 0; s < step->n_spans; s++) {
+        if (step->spans[s].length > GATHERED_POSITIONS)
+            return 0;
+        positions += (size_t)step->spans[s].length;
+    }
+    size_t node_floats = (size_t)a->config.n_heads * ((size_t)a->config.latent_dim + 2);
+    return positions * row_floats(&step->store->layout) <= (size_t)step->n_rows * node_floats;
+}
+
+size_t attention_put_rows(const struct attention *a, const struct attention_step *step, float *out)
+{
+    const struct cache_layout *layout = &step->store->layout;
+    size_t stride = row_floats(layout), n = 0;
+    for (int s = 0; s < step->n_spans; s++) {
+        struct cache_view view = latent_store_view(step->store, step->layer, step->spans[s].blocks);
+        for (int position = 0; position < step->spans[s].length; position++)
+            if (attend_owner(a->options.n_ranks, position) == a->options.rank)
+                memcpy(out + n++ * stride, cache_view_row(&view, position), layout->row_bytes);
+    }
+    return n * stride;
+}
+
+void attention_attend_rows(struct attention *a, const struct attention_step *step, const float *const *peer_rows)
+{
+    const struct cache_layout *layout = &step->store->layout;
+    const float *next[ATTEND_LANES];
+    struct cache_view view = { .layout = layout, .blocks_base = a->gathered_blocks, .blocks = a->gathered_table };
+    struct attend_job job = own_heads_job(a, step);
+    memcpy(next, peer_rows, (size_t)a->options.n_ranks * sizeof *next);
+    for (int s = 0; s < step->n_spans; s++) {
+        for (int position = 0; position < step->spans[s].length; position++) {
+            const float **from = &next[attend_owner(a->options.n_ranks, position)];
+            memcpy(cache_view_row(&view, position), *from, layout->row_bytes);
+            *from += row_floats(layout);
+        }
+        attend_span(&job, &step->spans[s], &view);
+    }
+    latent_front_heads(a, step);
+}
+
+/* ---- a cache by chunk: sending queries ---- */
 
 const float *attention_queries(const struct attention *a, int *floats_per_head)
 {

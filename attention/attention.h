@@ -88,8 +88,20 @@ void attention_append(struct attention *a, const struct attention_step *step, co
 void attention_query(struct attention *a, const struct attention_step *step, const float *x);
 void attention_attend(struct attention *a, const struct attention_step *step);
 
-/* by_chunk, instead of attention_attend: every rank's queries are attended over the
- * own chunks into nodes, and the nodes of all ranks are merged for the own heads.
+/* by_chunk, instead of attention_attend, in one of two ways with the same bits; all
+ * ranks choose alike.
+ *
+ * Few positions for the rows of a step (a prompt): the cached rows of the step's
+ * sequences are gathered, and the own heads are attended over all positions. */
+enum { GATHERED_POSITIONS = 2048 };     /* of a sequence, at most */
+int attention_gathers_rows(const struct attention *a, const struct attention_step *step);
+/* Own rows of every span into out; returns the floats that they take. */
+size_t attention_put_rows(const struct attention *a, const struct attention_step *step, float *out);
+/* peer_rows[rank] is what that rank put. */
+void attention_attend_rows(struct attention *a, const struct attention_step *step, const float *const *peer_rows);
+
+/* Else: every rank's queries are attended over the own chunks into nodes, and the
+ * nodes of all ranks are merged for the own heads.
  *   queries   [n_rows][heads of a rank][W + R]; peer_queries[rank]: what that rank published
  *   nodes     [n_rows][N][own nodes][W + 2]; peer_nodes[rank] likewise */
 const float *attention_queries(const struct attention *a, int *floats_per_head);

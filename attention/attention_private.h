@@ -34,6 +34,8 @@ struct attention {
     float *attend_scratch;
     float *row_scratch;                 /* one input row of any BitLinear */
     float *node_scratch;                /* by_chunk: merged nodes of a row */
+    char *gathered_blocks;              /* by_chunk: rows of one sequence, in blocks of the cache's layout */
+    int32_t *gathered_table;            /* 0, 1, 2 .. */
 };
 
 /* A new BitLinear or plain projection of `rows`, which come from `whole`. */

@@ -222,7 +222,20 @@ static enum status bitnet_output(struct layer_shared *s, struct attention *atten
     return STATUS_OK;
 }
 
-/* A cache sharded by chunk: queries to everyone, all heads over own chunks, partials to
+/* A cache sharded by chunk, few positions: their rows to everyone, own heads over all. */
+static enum status attend_gathered(struct layer_shared *s, struct attention *attention,
+                                   const struct attention_step *step)
+{
+    int rank = s->options.rank;
+    const float *peers[ATTEND_LANES];
+    TRY(comm_publish(s->comm, rank, attention_put_rows(attention, step, comm_outbox(s->comm, rank))));
+    for (int peer = 0; peer < s->options.n_ranks; peer++)
+        peers[peer] = comm_inbox(s->comm, rank, peer);
+    attention_attend_rows(attention, step, peers);
+    return STATUS_OK;
+}
+
+/* Many positions: queries to everyone, all heads over own chunks, partials to
  * everyone.  The queries are read where their ranks wrote them, while the nodes go into
  * the other outbox. */
 static enum status attend_by_chunk(struct layer_shared *s, struct attention *attention,
@@ -248,7 +261,9 @@ enum status layer_attention(struct layer_shared *s, struct attention *attention,
                             const struct attention_step *step, const float *x, float *out)
 {
     attention_query(attention, step, x);
-    if (s->options.by_chunk)
+    if (s->options.by_chunk && attention_gathers_rows(attention, step))
+        TRY(attend_gathered(s, attention, step));
+    else if (s->options.by_chunk)
         TRY(attend_by_chunk(s, attention, step));
     else
         attention_attend(attention, step);
