@@ -2,6 +2,7 @@
 
 #include <string.h>
 #ifdef __x86_64__
+#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -29,11 +30,13 @@ static int fits_avx512bf16(void)
 }
 
 /* Linux gives a process the tile registers when it asks, for all its threads; older
- * kernels and processors without tiles refuse. */
+ * kernels and processors without tiles refuse.  (clang 14 has no name for these bits.) */
 static int fits_amx(void)
 {
+    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, AMX_INT8 = 1 << 25, ALL = AMX_BF16 | AMX_TILE | AMX_INT8 };
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-    return fits_avx512bf16() && __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("amx-int8")
+    unsigned a, b, c, features = 0;
+    return fits_avx512bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &features) && (features & ALL) == ALL
         && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 #endif
