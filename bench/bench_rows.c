@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/rng.h"
 
+#include <string.h>
+
 /* A latent row of 512 with a rope key of 64, 16 heads, a block of 32 keys; vectors
  * of 2048.  All of it together is 200 KiB. */
 enum {
@@ -50,13 +52,16 @@ static void run_norm(struct rows *r)
     r->k->rms_norm(r->c, r->b, r->b, VECTOR, 1e-6f, 1);
 }
 
+/* In place again and again, numbers would become too small for a processor's fast path. */
 static void run_silu(struct rows *r)
 {
+    memcpy(r->a, r->c, VECTOR * sizeof *r->a);
     r->k->silu_multiply(r->a, r->b, VECTOR);
 }
 
 static void run_sigmoid(struct rows *r)
 {
+    memcpy(r->a, r->c, VECTOR * sizeof *r->a);
     r->k->sigmoid_multiply(r->a, r->b, VECTOR);
 }
 
