@@ -147,7 +147,8 @@ INLINE void block_bf16(const struct gemm *g, const struct tile_block *b, struct 
     float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
     const char *x = (const char *)g->packed_x + first_unit(g, b->row, TILE_INPUTS) * TILE_LINE;
     const char *w = (const char *)g->panels + (size_t)b->panel * g->panel_bytes;
-    size_t next_rows = first_unit(g, TILE_ROWS, TILE_INPUTS) * TILE_LINE;
+    /* Where there is no second row tile, the first stands in for it. */
+    size_t next_rows = b->n_rows > TILE_ROWS ? first_unit(g, TILE_ROWS, TILE_INPUTS) * TILE_LINE : 0;
     int n_leaves = g->part->end - g->part->begin, top = 0, node = 0, first = 0;
     int is_whole = b->n_rows == rows && b->n_outputs == stride && n_leaves == 1;
     for (int i = 0; i < n_leaves; i++) {
@@ -295,7 +296,8 @@ INLINE void block_int8(const struct gemm *g, const struct tile_block *b, const i
 {
     const int stride = panels * PANEL_WIDTH;
     float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
-    size_t at = first_unit(g, b->row, INT8_GROUP), next = first_unit(g, TILE_ROWS, INT8_GROUP);
+    size_t at = first_unit(g, b->row, INT8_GROUP);
+    size_t next = b->n_rows > TILE_ROWS ? first_unit(g, TILE_ROWS, INT8_GROUP) : 0;     /* as in block_bf16 */
     struct int8_leaf in = {
         .x = (const char *)g->packed_x + at * INT8_GROUP, .next_rows = next * INT8_GROUP,
         .w = (const char *)g->panels + (size_t)b->panel * g->panel_bytes, .panel_bytes = g->panel_bytes,

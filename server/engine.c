@@ -80,6 +80,7 @@ void engine_destroy(struct engine *e)
 {
     if (e == NULL)
         return;
+    jobs_free_ended(e);
     scheduler_destroy(e->scheduler);
     sampler_scratch_destroy(e->sampler_scratch);
     queue_destroy(e->submissions);

@@ -347,9 +347,9 @@ static enum status run_steps(struct engine *e)
         tell_step(e, 1);
         enum status s = turn(e, &n_rows);
         tell_step(e, 0);
+        TRY(s);
         int64_t idle_ns = work_between_steps(e);
         engine_publish_state(e, 0);
-        TRY(s);
         wait_ns = n_rows > 0 ? 0 : idle_ns;
     }
     return STATUS_OK;
@@ -370,7 +370,10 @@ enum status engine_lead(void *context)
     if (s == STATUS_OK)
         read_why(e, why);
     fail_all(e, s == STATUS_OK ? STATUS_BUSY : STATUS_INTERNAL, why);
-    jobs_free_ended(e);
+    /* After a failure other ranks may still be in the step, reading block tables:
+     * engine_destroy frees what has ended. */
+    if (s == STATUS_OK)
+        jobs_free_ended(e);
     engine_publish_state(e, 0);
     return s;
 }
