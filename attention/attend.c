@@ -76,15 +76,21 @@ size_t attend_scratch_floats(const struct attend_group *groups, int n_groups)
     return most;
 }
 
-/* ---- cached rows as floats ---- */
+/* ---- cached rows ---- */
 
-/* Columns [begin, begin + width) of a row into out. */
-static void widen_columns(const struct work *w, const char *row, int begin, int width, float *out)
+/* Columns [begin, begin + width) of a bf16 or int8 row into out: bf16, or floats. */
+static void read_columns(const struct work *w, const char *row, int begin, int width, void *out)
 {
     const struct cache_layout *layout = w->view->layout;
     const struct kernels *k = w->job->kernels;
+    uint16_t *halves = out;
+    float *floats = out;
     if (layout->type == CACHE_BF16) {
-        k->widen_bf16(out, (const uint16_t *)(const void *)row + begin, width);
+        const uint16_t *from = (const uint16_t *)(const void *)row + begin;
+        if (w->is_bf16)
+            memcpy(halves, from, (size_t)width * sizeof *halves);
+        else
+            k->widen_bf16(floats, from, width);
         return;
     }
     for (int s = 0; s < layout->n_segments; s++) {
@@ -94,9 +100,14 @@ static void widen_columns(const struct work *w, const char *row, int begin, int 
             continue;
         float scale;
         memcpy(&scale, row + layout->scales_offset + (size_t)s * 4, 4);
-        k->widen_int8(out + (from - begin), (const int8_t *)row + from, scale, to - from);
+        if (w->is_bf16)
+            k->int8_to_bf16(halves + (from - begin), (const int8_t *)row + from, scale, to - from);
+        else
+            k->widen_int8(floats + (from - begin), (const int8_t *)row + from, scale, to - from);
     }
 }
+
+/* ---- as floats ---- */
 
 /* Where the columns of n rows, from `position` in one block, are as floats. */
 struct columns {
@@ -123,11 +134,11 @@ static struct columns float_columns(const struct work *w, int position, int n)
     for (int r = 0; r < n; r++) {
         float *out = w->tile + (size_t)r * c.stride;
         for (int s = 0; s < g->n_key_segments; s++) {
-            widen_columns(w, rows + (size_t)r * row_bytes, g->key_begin[s], g->key_width[s], out);
+            read_columns(w, rows + (size_t)r * row_bytes, g->key_begin[s], g->key_width[s], out);
             out += g->key_width[s];
         }
         if (own_value_columns(g))
-            widen_columns(w, rows + (size_t)r * row_bytes, g->value_begin, g->value_width, out);
+            read_columns(w, rows + (size_t)r * row_bytes, g->value_begin, g->value_width, out);
     }
     c.key[0] = w->tile;
     c.key[1] = w->tile + g->key_width[0];
@@ -135,26 +146,7 @@ static struct columns float_columns(const struct work *w, int position, int n)
     return c;
 }
 
-/* ---- cached rows as bf16 ---- */
-
-/* Columns [begin, begin + width) of a bf16 or int8 row into out. */
-static void copy_columns(const struct work *w, const char *row, int begin, int width, uint16_t *out)
-{
-    const struct cache_layout *layout = w->view->layout;
-    if (layout->type == CACHE_BF16) {
-        memcpy(out, (const uint16_t *)(const void *)row + begin, (size_t)width * sizeof *out);
-        return;
-    }
-    for (int s = 0; s < layout->n_segments; s++) {
-        int from = layout->segment_begin[s] > begin ? layout->segment_begin[s] : begin;
-        int to = layout->segment_begin[s + 1] < begin + width ? layout->segment_begin[s + 1] : begin + width;
-        if (from >= to)
-            continue;
-        float scale;
-        memcpy(&scale, row + layout->scales_offset + (size_t)s * 4, 4);
-        w->job->kernels->int8_to_bf16(out + (from - begin), (const int8_t *)row + from, scale, to - from);
-    }
-}
+/* ---- as bf16 ---- */
 
 /* Tiles read 16 rows one stride apart: bf16 rows of whole sixteens lie so. */
 static int lies_as_tiles(const struct cache_layout *layout)
@@ -171,11 +163,11 @@ static void gather_rows(const struct work *w, int begin, int end)
         const char *row = cache_view_row(w->view, position);
         uint16_t *out = (uint16_t *)(void *)w->tile + (size_t)(position - begin) * width;
         for (int s = 0; s < g->n_key_segments; s++) {
-            copy_columns(w, row, g->key_begin[s], g->key_width[s], out);
+            read_columns(w, row, g->key_begin[s], g->key_width[s], out);
             out += g->key_width[s];
         }
         if (own_value_columns(g))
-            copy_columns(w, row, g->value_begin, g->value_width, out);
+            read_columns(w, row, g->value_begin, g->value_width, out);
     }
 }
 
