@@ -1,5 +1,5 @@
 """daemon_fixture - a real `latentd serve` process and a small client for it, for the script tests."""
-import http.client, json, os, re, signal, subprocess, sys, tempfile, threading, time
+import glob, http.client, json, os, re, signal, subprocess, sys, tempfile, threading, time
 
 LATENTD = os.path.join(os.environ.get("LATENTD_BUILD", "build/release"), "latentd")
 
@@ -57,6 +57,14 @@ class Daemon:
         with open(f"/proc/{self.process.pid}/stat") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def wakeups(self):
+        """How often the threads that live now have waited for something and gone on."""
+        total = 0
+        for status in glob.glob(f"/proc/{self.process.pid}/task/*/status"):
+            with open(status) as file:
+                total += next(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches"))
+        return total
 
     def close(self):
         if self.process.poll() is None:
