@@ -26,7 +26,7 @@ enum { PANEL_WIDTH = 16 };      /* outputs of a weight panel, lanes of a vector 
  * are added as `part` says.
  *
  * Packed inputs and panels are cut at the leaves: a leaf of either is filled up
- * with zeros to a multiple of the type's unit, bf16_unit or a group. */
+ * with zeros to a multiple of bf16_unit, or of a group. */
 struct gemm {
     const float *x;             /* [n_rows][x_stride], n_inputs used; gemm_f32, gemm_bf16 */
     size_t x_stride;
@@ -39,18 +39,27 @@ struct gemm {
     const void *panels;         /* [n_panels][panel_bytes] */
     size_t panel_bytes;
     int n_outputs;              /* of the last panel only the valid lanes are written */
+    int group;                  /* inputs of a group; gemm_int8, gemm_int4 */
     const int *leaf_end;        /* [part->end - part->begin] input index, filled up as above */
     const struct reduce_part *part;
     float *y;                   /* node k of row r at y + k * node_stride + r * y_stride */
     size_t y_stride, node_stride;
 };
 
-/* Quantised weights and inputs come in groups of INT8_GROUP or INT4_GROUP inputs, each
- * with a scale and, of inputs, the sum.  A group of a panel (linear.h) is
- *     [quad][16 outputs][4 inputs], one byte or half a byte each, then [16] bf16 scale
+/* Quantised weights and inputs come in groups of inputs, each with a scale and, of
+ * inputs, the sum.  A group is one or more units; packed inputs are moved in units, of
+ * int8 one row of a tile.  A group of a panel (linear.h) is
+ *     [unit][quad][16 outputs][4 inputs], one byte or half a byte each, then [16] bf16 scale,
+ * of int8 filled up to whole cache lines, so that no tile lies across one.
  * Weights are stored plus int8_offset, or plus 8 (int4), so that one operand of the
  * byte products is unsigned; the sums take that out again. */
-enum { INT8_GROUP = 64, INT4_GROUP = 32, MAX_GROUP = 64 };
+enum { INT8_UNIT = 64, INT4_UNIT = 32, MAX_GROUP = 256 };
+
+static inline size_t group_bytes(int group, int bits)
+{
+    size_t bytes = ((size_t)group * (size_t)bits / 8 + 2) * PANEL_WIDTH;
+    return bits == 8 ? (bytes + 63) / 64 * 64 : bytes;
+}
 
 /* scores[r][s] = sum_d queries[r][d] * keys[s][d] */
 struct score_block {
@@ -122,9 +131,10 @@ struct kernels {
      * begins row_unit units after the one before. */
     void (*pack_bf16)(uint16_t *out, const float *x, int n);
     /* One group: n <= group <= MAX_GROUP inputs (the rest is zero) to int8 by the
-     * largest magnitude; *scale times out[i] is x[i], *sum is the sum of out.
-     * group is a multiple of 16. */
-    void (*pack_int8)(int8_t *out, float *scale, int32_t *sum, const float *x, int n, int group);
+     * largest magnitude; *scale times a number of out is its input, *sum is the sum of out.
+     * group is a multiple of unit, which is INT8_UNIT or INT4_UNIT; each unit begins
+     * row_unit units after the one before. */
+    void (*pack_int8)(int8_t *out, float *scale, int32_t *sum, const float *x, int n, int group, int unit);
     void (*score)(const struct score_block *b);
     void (*add_values)(const struct value_block *b);
 

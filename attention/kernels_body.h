@@ -385,11 +385,18 @@ INLINE veci dot_bytes(veci acc, vecu w, int32_t x)
 }
 #endif
 
-/* Where unit 0 of a row is among packed inputs, in units; the next is ROW_UNIT further. */
-INLINE size_t first_unit(const struct gemm *g, int row, const int unit)
+/* Inputs of all leaves, filled up. */
+INLINE int all_inputs(const struct gemm *g)
 {
-    size_t n_units = (size_t)(g->leaf_end[g->part->end - g->part->begin - 1] / unit);
-    return (size_t)(row / ROW_UNIT) * n_units * ROW_UNIT + (size_t)(row % ROW_UNIT);
+    return g->leaf_end[g->part->end - g->part->begin - 1];
+}
+
+/* Where the first of a row's pieces (units, groups) is among packed inputs, in pieces; the
+ * next is ROW_UNIT further. */
+INLINE size_t first_piece(const struct gemm *g, int row, const int inputs)
+{
+    size_t n_pieces = (size_t)(all_inputs(g) / inputs);
+    return (size_t)(row / ROW_UNIT) * n_pieces * ROW_UNIT + (size_t)(row % ROW_UNIT);
 }
 
 /* LANES bf16 numbers. */
@@ -400,61 +407,77 @@ INLINE vec load_scales(const char *at)
     return (vec)(wide << 16);
 }
 
-/* One quad of inputs of vector v in a group, a byte per weight. */
-INLINE vecu weight_quad(const struct gemm *g, const char *group, int v, int quad, const int bits)
+/* One quad of inputs of vector v in a unit, a byte per weight. */
+INLINE vecu weight_quad(const struct gemm *g, const char *unit, int v, int quad, const int bits)
 {
     if (bits == 8) {
-        vecu bytes = *(const vecu *)vector_at(g, group, v, (size_t)quad * 64);
+        vecu bytes = *(const vecu *)vector_at(g, unit, v, (size_t)quad * 64);
         return bytes ^ (INT8_OFFSET == 0 ? 0x80808080u : 0u);
     }
     /* Low halves of the bytes are quads 0 to 3, high halves 4 to 7. */
-    const int half = INT4_GROUP / 8;
-    vecu both = *(const vecu *)vector_at(g, group, v, (size_t)(quad % half) * 64);
+    const int half = INT4_UNIT / 8;
+    vecu both = *(const vecu *)vector_at(g, unit, v, (size_t)(quad % half) * 64);
     return (quad < half ? both : both >> 4) & 0x0f0f0f0fu;
+}
+
+/* sum[r][v] += the products of one unit */
+INLINE void add_unit(veci sum[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const char *const x[BLOCK_ROWS],
+                     const char *unit, const int rows, const int vectors, const int bits)
+{
+    const int n_quads = (bits == 8 ? INT8_UNIT : INT4_UNIT) / 4;
+    UNROLL
+    for (int q = 0; q < n_quads; q++) {
+        vecu w[MAX_VECTORS];
+        UNROLL
+        for (int v = 0; v < vectors; v++)
+            w[v] = weight_quad(g, unit, v, q, bits);
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            int32_t quad;
+            memcpy(&quad, x[r] + q * 4, sizeof quad);
+            UNROLL
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] = dot_bytes(sum[r][v], w[v], quad);
+        }
+    }
 }
 
 INLINE void leaf_quantised(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, int row, const char *panel,
                            int first, int end, const int rows, const int vectors, const int bits)
 {
-    const int inputs = bits == 8 ? INT8_GROUP : INT4_GROUP;
-    const size_t group_bytes = (size_t)inputs * 2 * (size_t)bits + 32;
-    const char *bytes[BLOCK_ROWS];
+    const int unit_inputs = bits == 8 ? INT8_UNIT : INT4_UNIT;
+    const size_t unit_bytes = (size_t)unit_inputs * 2 * (size_t)bits;
+    int group = bits == 8 ? g->group : INT4_UNIT, first_unit = first / unit_inputs, first_group = first / group;
+    const size_t step = group_bytes(group, bits);
+    const char *weights = panel + (size_t)first_group * step;
+    const char *x[BLOCK_ROWS];
     const float *scales[BLOCK_ROWS];
     const int32_t *sums[BLOCK_ROWS];
     UNROLL
     for (int r = 0; r < rows; r++) {
-        size_t at = first_unit(g, row + r, inputs);
-        bytes[r] = (const char *)g->packed_x + at * (size_t)inputs;
+        size_t at = first_piece(g, row + r, group) + (size_t)first_group * ROW_UNIT;
+        x[r] = (const char *)g->packed_x
+             + (first_piece(g, row + r, unit_inputs) + (size_t)first_unit * ROW_UNIT) * (size_t)unit_inputs;
         scales[r] = g->group_scales + at;
         sums[r] = g->group_sums + at;
     }
-    for (int k = first / inputs; k < end / inputs; k++) {
-        const char *group = panel + (size_t)k * group_bytes;
+    for (int k = 0; k < (end - first) / group; k++, weights += step) {
         veci sum[BLOCK_ROWS][MAX_VECTORS];
         UNROLL
         for (int r = 0; r < rows; r++)
             UNROLL
             for (int v = 0; v < vectors; v++)
                 sum[r][v] = (veci){ 0 } - sums[r][k * ROW_UNIT] * (bits == 8 ? 128 : 8);
-        UNROLL
-        for (int q = 0; q < inputs / 4; q++) {
-            vecu w[MAX_VECTORS];
+        const char *unit = weights;
+        for (int n = group / unit_inputs; n > 0; n--, unit += unit_bytes) {
+            add_unit(sum, g, x, unit, rows, vectors, bits);
             UNROLL
-            for (int v = 0; v < vectors; v++)
-                w[v] = weight_quad(g, group, v, q, bits);
-            UNROLL
-            for (int r = 0; r < rows; r++) {
-                int32_t quad;
-                memcpy(&quad, bytes[r] + k * ROW_UNIT * inputs + q * 4, sizeof quad);
-                UNROLL
-                for (int v = 0; v < vectors; v++)
-                    sum[r][v] = dot_bytes(sum[r][v], w[v], quad);
-            }
+            for (int r = 0; r < rows; r++)
+                x[r] += ROW_UNIT * unit_inputs;
         }
         UNROLL
         for (int v = 0; v < vectors; v++) {
-            vec scale = load_scales(group + (size_t)(v / PARTS) * g->panel_bytes + group_bytes - 32
-                                    + (size_t)(v % PARTS) * LANES * 2);
+            vec scale = load_scales(unit + (size_t)(v / PARTS) * g->panel_bytes + (size_t)(v % PARTS) * LANES * 2);
             UNROLL
             for (int r = 0; r < rows; r++)
                 acc[r][v] += __builtin_convertvector(sum[r][v], vec) * (scale * scales[r][k * ROW_UNIT]);
@@ -508,7 +531,7 @@ static void pack_bf16(uint16_t *out, const float *x, int n)
 }
 #endif
 
-static void pack_int8(int8_t *out, float *scale, int32_t *sum, const float *x, int n, int group)
+static void pack_int8(int8_t *out, float *scale, int32_t *sum, const float *x, int n, int group, int unit)
 {
     typedef int8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
     float padded[MAX_GROUP] = { 0 };
@@ -531,7 +554,7 @@ static void pack_int8(int8_t *out, float *scale, int32_t *sum, const float *x, i
         /* 1.5 * 2^23 rounds to the nearest whole number. */
         vec rounded = load_vec(x + i) * inverse + 12582912.0f;
         veci value = (veci)rounded - 0x4b400000;
-        *(bytes *)(out + i) = __builtin_convertvector(value, bytes);
+        *(bytes *)(out + i / unit * unit * ROW_UNIT + i % unit) = __builtin_convertvector(value, bytes);
         total += value;
     }
     *scale = largest / 127;

@@ -18,16 +18,19 @@
 
 enum {
     MANY_ROWS = 2 * TILE_ROWS,      /* rows of a block when there are that many */
-    TILE_PANELS = 4,                /* panels of a block of 16 rows; of 32: half */
+    TILE_PANELS = 4,                /* panels of a block of 16 rows */
     MAX_BLOCK_FLOATS = TILE_PANELS * TILE_FLOATS,
+    PAIR = 2,                       /* panels of a block of 32 rows */
     ROWS_BYTES = 3 << 18,           /* of packed rows that stay in the second cache while panels pass */
+    PANELS_BYTES = 1 << 19,         /* of panels, while rows pass */
 };
 
 /* What will be read next is asked for while there is arithmetic to do. */
 struct ahead {
     const char *at;
-    int lines;                      /* per step */
+    int lines;                      /* per step; 0: the panels at hand come from memory */
 };
+enum { NOTHING_TO_FETCH = -1 };     /* they are in the cache already */
 
 INLINE void prefetch(struct ahead *ahead)
 {
@@ -133,23 +136,35 @@ static void copy_sums(const struct gemm *g, const struct tile_block *b, int node
     }
 }
 
-/* The last sums of a stack of n are added to those before. */
-INLINE void merge_sums(float sums[][MAX_BLOCK_FLOATS], int n, const int n_floats)
+/* The sums of leaves and of what was added of them, [rows][panels * 16] each. */
+struct sum_stack {
+    int top, node;                  /* how many there are; the next node to be written */
+    float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
+};
+
+/* Leaf i is the last of the stack: adds what is complete and writes nodes that are. */
+INLINE void end_leaf(const struct gemm *g, const struct tile_block *b, int i, struct sum_stack *s, const int rows,
+                     const int panels)
 {
-    for (int f = 0; f < n_floats; f += LANES)
-        store_vec(sums[n - 2] + f, load_vec(sums[n - 2] + f) + load_vec(sums[n - 1] + f));
+    const int stride = panels * PANEL_WIDTH;
+    for (int m = 0; m < g->part->n_merges[i]; m++, s->top--)
+        for (int f = 0; f < rows * stride; f += LANES)
+            store_vec(s->sums[s->top - 2] + f, load_vec(s->sums[s->top - 2] + f) + load_vec(s->sums[s->top - 1] + f));
+    if (g->part->node_done[i])
+        copy_sums(g, b, s->node++, s->sums[--s->top], (size_t)stride);
 }
 
 INLINE void block_bf16(const struct gemm *g, const struct tile_block *b, struct ahead *ahead, const int rows,
                        const int panels)
 {
     const int stride = panels * PANEL_WIDTH;
-    float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
-    const char *x = (const char *)g->packed_x + first_unit(g, b->row, TILE_INPUTS) * TILE_LINE;
+    struct sum_stack stack;
+    stack.top = stack.node = 0;
+    const char *x = (const char *)g->packed_x + first_piece(g, b->row, TILE_INPUTS) * TILE_LINE;
     const char *w = (const char *)g->panels + (size_t)b->panel * g->panel_bytes;
     /* Where there is no second row tile, the first stands in for it. */
-    size_t next_rows = b->n_rows > TILE_ROWS ? first_unit(g, TILE_ROWS, TILE_INPUTS) * TILE_LINE : 0;
-    int n_leaves = g->part->end - g->part->begin, top = 0, node = 0, first = 0;
+    size_t next_rows = b->n_rows > TILE_ROWS ? first_piece(g, TILE_ROWS, TILE_INPUTS) * TILE_LINE : 0;
+    int n_leaves = g->part->end - g->part->begin, first = 0;
     int is_whole = b->n_rows == rows && b->n_outputs == stride && n_leaves == 1;
     for (int i = 0; i < n_leaves; i++) {
         const char *leaf_x = x + (size_t)first / TILE_INPUTS * TILE_BYTES;
@@ -165,11 +180,8 @@ INLINE void block_bf16(const struct gemm *g, const struct tile_block *b, struct 
             store_sums(g->y + (size_t)b->row * g->y_stride + b->panel * PANEL_WIDTH, g->y_stride, rows, panels);
             return;
         }
-        store_sums(sums[top++], (size_t)stride, rows, panels);
-        for (int m = 0; m < g->part->n_merges[i]; m++, top--)
-            merge_sums(sums, top, rows * stride);
-        if (g->part->node_done[i])
-            copy_sums(g, b, node++, sums[--top], (size_t)stride);
+        store_sums(stack.sums[stack.top++], (size_t)stride, rows, panels);
+        end_leaf(g, b, i, &stack, rows, panels);
     }
 }
 
@@ -199,8 +211,7 @@ static void tiles_pack_bf16(uint16_t *out, const float *x, int n)
 
 enum {
     FEW_ROWS_INT8 = 4,
-    INT8_GROUP_BYTES = INT8_GROUP * PANEL_WIDTH + PANEL_WIDTH * 2,
-    PREFETCHED_GROUPS = 2,
+    PREFETCHED_UNITS = 2,
 };
 
 /* sums[r] += products[r] * scales, as leaf_quantised does it; rows of sums are stride
@@ -218,36 +229,27 @@ INLINE void add_group(float *sums, const int stride, const int32_t products[TILE
     }
 }
 
-/* Inputs of a block and where they go, with tile 2 r + p (of 16 rows: p) the products of
- * row tile r and panel p. */
+/* A block's inputs, with tile 2 r + p (of 16 rows: p) the products of row tile r and
+ * panel p. */
 struct int8_leaf {
     const char *x;
     size_t next_rows;               /* bytes between the row tiles */
     const char *w;
     size_t panel_bytes;
+    int units;                      /* of a group */
+    size_t group_bytes;
+    const char *weight_scales;      /* [16] bf16 of the first panel, those of a group group_bytes on */
     const float *scales;            /* [group][16] of the first rows */
     size_t next_scales;             /* floats between those of the row tiles */
 };
 
-/* Scaling keeps the processor from running ahead to the reads of the next groups, so
+/* Scaling keeps the processor from running ahead to the reads of the next units, so
  * they are asked for.  (bf16 has nothing between its reads, and gains nothing.) */
-INLINE void prefetch_group(const char *w, size_t panel_bytes, const int panels)
+INLINE void prefetch_unit(const char *w, size_t panel_bytes, const int panels)
 {
     for (int p = 0; p < panels; p++)
-        for (int line = 0; line <= INT8_GROUP_BYTES / TILE_LINE; line++)
+        for (int line = 0; line < TILE_BYTES / TILE_LINE; line++)
             __builtin_prefetch(w + (size_t)p * panel_bytes + line * TILE_LINE, 0, 3);
-}
-
-INLINE void multiply_group(const struct int8_leaf *in, int k, const int rows, const int panels)
-{
-    const char *x = in->x + (size_t)k * TILE_BYTES, *w = in->w + (size_t)k * INT8_GROUP_BYTES;
-    struct ahead none = { 0 };
-    prefetch_group(w + (size_t)PREFETCHED_GROUPS * INT8_GROUP_BYTES, in->panel_bytes, panels);
-    zero_sums();
-    if (rows > TILE_ROWS)
-        steps_32_rows(1, x, in->next_rows, w, in->panel_bytes, 1, panels, &none);
-    else
-        steps_16_rows(1, x, w, in->panel_bytes, 1, panels);
 }
 
 INLINE void store_products(int32_t products[4][TILE_FLOATS], const int rows, const int panels)
@@ -261,60 +263,80 @@ INLINE void store_products(int32_t products[4][TILE_FLOATS], const int rows, con
         TILE_STORE(3, products[3], TILE_LINE);
 }
 
-INLINE void scale_group(const struct int8_leaf *in, int k, const int32_t products[4][TILE_FLOATS], float *sums,
-                        const int rows, const int panels)
+INLINE void multiply_unit(struct int8_leaf *in, struct ahead *ahead, const int rows, const int panels)
+{
+    if (ahead->lines == 0)
+        prefetch_unit(in->w + (size_t)PREFETCHED_UNITS * TILE_BYTES, in->panel_bytes, panels);
+    if (rows > TILE_ROWS)
+        steps_32_rows(1, in->x, in->next_rows, in->w, in->panel_bytes, 1, panels, ahead);
+    else
+        steps_16_rows(1, in->x, in->w, in->panel_bytes, 1, panels);
+    in->x += TILE_BYTES;
+    in->w += TILE_BYTES;
+}
+
+/* Panel p of row tile r of the group before. */
+INLINE void scale_tile(const struct int8_leaf *in, const int32_t products[4][TILE_FLOATS], float *sums, const int r,
+                       const int p, const int rows, const int panels)
 {
     const int stride = panels * PANEL_WIDTH, per_row = rows > TILE_ROWS ? 2 : 4;
-    UNROLL
-    for (int p = 0; p < panels; p++) {
-        const char *end = in->w + (size_t)p * in->panel_bytes + (size_t)(k + 1) * INT8_GROUP_BYTES;
-        vec scale = load_scales(end - PANEL_WIDTH * 2);
-        UNROLL
-        for (int r = 0; r < rows / TILE_ROWS; r++)
-            add_group(sums + r * TILE_ROWS * stride + p * PANEL_WIDTH, stride, products[r * per_row + p], scale,
-                      in->scales + (size_t)r * in->next_scales + (size_t)k * TILE_ROWS);
-    }
+    vec scale = load_scales(in->weight_scales + (size_t)p * in->panel_bytes);
+    add_group(sums + r * TILE_ROWS * stride + p * PANEL_WIDTH, stride, products[r * per_row + p], scale,
+              in->scales + (size_t)r * in->next_scales);
 }
 
-/* sums[rows][panels * 16] of n groups.  While the products of a group are made, those
- * of the one before are scaled. */
-INLINE void leaf_tiles_int8(const struct int8_leaf *in, int n, float *sums, const int rows, const int panels)
+/* sums[rows][panels * 16] of the next n groups.  Between the units of a group the products
+ * of the one before are scaled, tile by tile, so that the processor has both to do. */
+INLINE void leaf_tiles_int8(struct int8_leaf *in, struct ahead *ahead, int n, float *sums, const int rows,
+                            const int panels)
 {
     int32_t products[4][TILE_FLOATS];
+    const int n_tiles = rows / TILE_ROWS * panels;
     memset(sums, 0, (size_t)(rows * panels * PANEL_WIDTH) * sizeof *sums);
     for (int k = 0; k <= n; k++) {
-        if (k < n)
-            multiply_group(in, k, rows, panels);
-        if (k > 0)
-            scale_group(in, k - 1, (const int32_t (*)[TILE_FLOATS])products, sums, rows, panels);
-        if (k < n)
+        int unit = 0, units = k < n ? in->units : 0;
+        zero_sums();
+        UNROLL
+        for (int t = 0; t < n_tiles; t++) {
+            if (unit < units) {
+                multiply_unit(in, ahead, rows, panels);
+                unit++;
+            }
+            if (k > 0)
+                scale_tile(in, (const int32_t (*)[TILE_FLOATS])products, sums, t / panels, t % panels, rows, panels);
+        }
+        for (; unit < units; unit++)
+            multiply_unit(in, ahead, rows, panels);
+        if (k > 0) {
+            in->weight_scales += in->group_bytes;
+            in->scales += TILE_ROWS;
+        }
+        if (k < n) {
             store_products(products, rows, panels);
+            in->w += in->group_bytes - (size_t)in->units * TILE_BYTES;
+        }
     }
 }
 
-INLINE void block_int8(const struct gemm *g, const struct tile_block *b, const int rows, const int panels)
+INLINE void block_int8(const struct gemm *g, const struct tile_block *b, struct ahead *ahead, const int rows,
+                       const int panels)
 {
-    const int stride = panels * PANEL_WIDTH;
-    float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
-    size_t at = first_unit(g, b->row, INT8_GROUP);
-    size_t next = b->n_rows > TILE_ROWS ? first_unit(g, TILE_ROWS, INT8_GROUP) : 0;     /* as in block_bf16 */
+    struct sum_stack stack;
+    int has_two = b->n_rows > TILE_ROWS;        /* else as in block_bf16 */
+    const char *w = (const char *)g->panels + (size_t)b->panel * g->panel_bytes;
     struct int8_leaf in = {
-        .x = (const char *)g->packed_x + at * INT8_GROUP, .next_rows = next * INT8_GROUP,
-        .w = (const char *)g->panels + (size_t)b->panel * g->panel_bytes, .panel_bytes = g->panel_bytes,
-        .scales = g->group_scales + at, .next_scales = next,
+        .x = (const char *)g->packed_x + first_piece(g, b->row, INT8_UNIT) * INT8_UNIT,
+        .next_rows = has_two ? first_piece(g, TILE_ROWS, INT8_UNIT) * INT8_UNIT : 0,
+        .w = w, .panel_bytes = g->panel_bytes, .units = g->group / INT8_UNIT,
+        .group_bytes = group_bytes(g->group, 8), .weight_scales = w + (size_t)g->group * PANEL_WIDTH,
+        .scales = g->group_scales + first_piece(g, b->row, g->group),
+        .next_scales = has_two ? first_piece(g, TILE_ROWS, g->group) : 0,
     };
-    int top = 0, node = 0, first = 0;
-    for (int i = 0; i < g->part->end - g->part->begin; i++) {
-        int n = (g->leaf_end[i] - first) / INT8_GROUP;
+    stack.top = stack.node = 0;
+    for (int i = 0, first = 0; i < g->part->end - g->part->begin; i++) {
+        leaf_tiles_int8(&in, ahead, (g->leaf_end[i] - first) / g->group, stack.sums[stack.top++], rows, panels);
         first = g->leaf_end[i];
-        leaf_tiles_int8(&in, n, sums[top++], rows, panels);
-        in.x += (size_t)n * TILE_BYTES;
-        in.w += (size_t)n * INT8_GROUP_BYTES;
-        in.scales += (size_t)n * TILE_ROWS;
-        for (int m = 0; m < g->part->n_merges[i]; m++, top--)
-            merge_sums(sums, top, rows * stride);
-        if (g->part->node_done[i])
-            copy_sums(g, b, node++, sums[--top], (size_t)stride);
+        end_leaf(g, b, i, &stack, rows, panels);
     }
 }
 
@@ -324,7 +346,7 @@ INLINE void one_block(const int is_int8, const struct gemm *g, const struct tile
                       const int rows, const int panels)
 {
     if (is_int8)
-        block_int8(g, b, rows, panels);
+        block_int8(g, b, ahead, rows, panels);
     else
         block_bf16(g, b, ahead, rows, panels);
 }
@@ -353,11 +375,23 @@ INLINE void few_rows(const int is_int8, const struct gemm *g, int n_panels)
     tiles_close();
 }
 
+/* Rows [first, end) against panels that all stay in the second cache: a block of rows is
+ * done with before the next, so that what it writes lies together. */
+INLINE void many_rows_few_panels(const int is_int8, const struct gemm *g, int n_panels, int first, int end)
+{
+    struct ahead none = { .lines = NOTHING_TO_FETCH };
+    struct tile_block b = { .row = first };
+    for (; b.row < end; b.row += MANY_ROWS) {
+        b.n_rows = least(end - b.row, MANY_ROWS);
+        for (b.panel = 0; b.panel < n_panels; b.panel += PAIR)
+            any_block(is_int8, g, &b, &none, MANY_ROWS, least(n_panels - b.panel, PAIR));
+    }
+}
+
 /* Rows [first, end) against all panels, two at a time: a pair stays in the second
  * cache while the rows pass by, and meanwhile the next pair is fetched. */
 INLINE void many_rows(const int is_int8, const struct gemm *g, int n_panels, int first, int end, int n_steps)
 {
-    enum { PAIR = 2 };
     int n_blocks = (end - first + MANY_ROWS - 1) / MANY_ROWS;
     int lines = (int)(PAIR * g->panel_bytes / TILE_LINE);
     struct tile_block b = { 0 };
@@ -379,12 +413,15 @@ INLINE void tiles_gemm(const int is_int8, const struct gemm *g)
         few_rows(is_int8, g, n_panels);
         return;
     }
-    int n_inputs = g->leaf_end[g->part->end - g->part->begin - 1], row_bytes = is_int8 ? n_inputs : n_inputs * 2;
+    int row_bytes = is_int8 ? all_inputs(g) : all_inputs(g) * 2;
     int fit = ROWS_BYTES / row_bytes & ~(MANY_ROWS - 1);
     int at_once = fit > MANY_ROWS ? fit : MANY_ROWS;
     tiles_open(TILE_ROWS);
-    for (int first = 0; first < g->n_rows; first += at_once)
-        many_rows(is_int8, g, n_panels, first, least(first + at_once, g->n_rows), row_bytes / TILE_LINE);
+    if ((size_t)n_panels * g->panel_bytes <= PANELS_BYTES)
+        many_rows_few_panels(is_int8, g, n_panels, 0, g->n_rows);
+    else
+        for (int first = 0; first < g->n_rows; first += at_once)
+            many_rows(is_int8, g, n_panels, first, least(first + at_once, g->n_rows), row_bytes / TILE_LINE);
     tiles_close();
 }
 

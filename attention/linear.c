@@ -8,7 +8,7 @@ enum { OWN_SCRATCH_ROWS = TILE_ROWS };
 static const struct {
     const char *name;
     double bits;
-} weight_types[] = { { "f32", 32 }, { "bf16", 16 }, { "int8", 8.25 }, { "int4", 4.5 } };
+} weight_types[] = { { "f32", 32 }, { "bf16", 16 }, { "int8", 8.125 }, { "int4", 4.5 } };
 
 const char *weight_type_name(enum weight_type type)
 {
@@ -31,11 +31,6 @@ int linear_leaf_column(int64_t n, int n_leaves, int leaf)
     return n % n_leaves == 0 || leaf == n_leaves ? (int)column : (int)(column & ~(int64_t)1);
 }
 
-int linear_group(enum weight_type type)
-{
-    return type == WEIGHT_INT8 ? INT8_GROUP : INT4_GROUP;
-}
-
 static void set_leaves(struct linear *linear, const struct linear_spec *spec)
 {
     if (spec->n_leaves == 0) {
@@ -50,12 +45,44 @@ static void set_leaves(struct linear *linear, const struct linear_spec *spec)
             linear_leaf_column(spec->total_inputs, spec->n_leaves, leaf + 1) - first;
 }
 
-/* A leaf is filled up to a multiple of this. */
-static int leaf_unit(const struct linear *linear, const struct kernels *kernels)
+static int round_up(int n, int unit)
 {
-    if (linear->type == WEIGHT_BF16 && kernels != NULL && kernels->bf16_unit > 0)
-        return kernels->bf16_unit;
-    return linear->type <= WEIGHT_BF16 ? 1 : linear_group(linear->type);
+    return (n + unit - 1) / unit * unit;
+}
+
+/* Inputs of the whole matrix when each leaf, whichever rank has it, is filled up. */
+static int filled_inputs(const struct linear *linear, const struct linear_spec *spec, int unit)
+{
+    if (spec->n_leaves == 0)
+        return round_up(linear->n_inputs, unit);
+    int total = 0;
+    for (int leaf = 0; leaf < spec->n_leaves; leaf++)
+        total += round_up(linear_leaf_column(spec->total_inputs, spec->n_leaves, leaf + 1)
+                          - linear_leaf_column(spec->total_inputs, spec->n_leaves, leaf), unit);
+    return total;
+}
+
+/* The largest group that fills up no more than one unit would: the same on every rank. */
+static int choose_group(const struct linear *linear, const struct linear_spec *spec)
+{
+    if (linear->type == WEIGHT_INT4)
+        return INT4_UNIT;
+    int group = MAX_GROUP;
+    while (group > INT8_UNIT && filled_inputs(linear, spec, group) > filled_inputs(linear, spec, INT8_UNIT))
+        group /= 2;
+    return group;
+}
+
+/* Inputs that are packed together. */
+static int pack_unit(const struct linear *linear, const struct kernels *kernels)
+{
+    switch (linear->type) {
+    case WEIGHT_F32:  return 1;
+    case WEIGHT_BF16: return kernels != NULL && kernels->bf16_unit > 0 ? kernels->bf16_unit : 1;
+    case WEIGHT_INT8: return INT8_UNIT;
+    case WEIGHT_INT4: return INT4_UNIT;
+    }
+    return 1;
 }
 
 static void fill_leaves(struct linear *linear, int unit)
@@ -64,7 +91,7 @@ static void fill_leaves(struct linear *linear, int unit)
     for (int leaf = 0; leaf < linear->part.end - linear->part.begin; leaf++) {
         int n = linear->leaf_inputs_end[leaf] - first;
         first = linear->leaf_inputs_end[leaf];
-        end += (n + unit - 1) / unit * unit;
+        end += round_up(n, unit);
         linear->leaf_end[leaf] = end;
     }
     linear->n_padded = end;
@@ -113,10 +140,10 @@ enum status linear_scratch_create(struct linear_scratch *scratch, int max_rows, 
 {
     /* Each leaf may be filled up. */
     size_t bf16_row = ((size_t)max_inputs + REDUCE_MAX_LEAVES * TILE_INPUTS) * 2;
-    size_t int8_row = (size_t)max_inputs + REDUCE_MAX_LEAVES * MAX_GROUP;
+    size_t int8_row = (size_t)max_inputs + REDUCE_MAX_LEAVES * INT8_UNIT;
     size_t rows = ((size_t)max_rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
     scratch->capacity = rows * (bf16_row > int8_row ? bf16_row : int8_row);
-    scratch->n_groups = rows * (int8_row / INT4_GROUP);
+    scratch->n_groups = rows * (int8_row / INT4_UNIT);
     TRY(ARENA_ARRAY(arena, scratch->n_groups, &scratch->scales, err));
     TRY(ARENA_ARRAY(arena, scratch->n_groups, &scratch->sums, err));
     return ARENA_ARRAY(arena, scratch->capacity, &scratch->bytes, err);
@@ -132,7 +159,7 @@ static int rows_at_once(const struct linear *linear, const struct linear_scratch
 {
     size_t rows = scratch->capacity / linear->packed_row_bytes;
     if (linear->type >= WEIGHT_INT8) {
-        size_t by_groups = scratch->n_groups / (size_t)(linear->n_padded / linear_group(linear->type));
+        size_t by_groups = scratch->n_groups / (size_t)(linear->n_padded / linear->group);
         rows = rows < by_groups ? rows : by_groups;
     }
     return (int)(rows / (size_t)row_unit) * row_unit;
@@ -180,7 +207,9 @@ enum status linear_create(struct linear *linear, const struct linear_spec *spec,
     for (int i = 0; linear->type == WEIGHT_BF16 && i + 1 < linear->part.end - linear->part.begin; i++)
         if (linear->leaf_inputs_end[i] % 2 != 0)
             linear->type = WEIGHT_F32;
-    fill_leaves(linear, leaf_unit(linear, spec->kernels));
+    if (linear->type >= WEIGHT_INT8)
+        linear->group = choose_group(linear, spec);
+    fill_leaves(linear, linear->group > 0 ? linear->group : pack_unit(linear, spec->kernels));
     if (linear->n_outputs == 0 || linear->n_inputs == 0)
         return STATUS_OK;
     TRY(linear_pack(linear, spec, arena, err));
@@ -188,35 +217,46 @@ enum status linear_create(struct linear *linear, const struct linear_spec *spec,
     return pack_bias(linear, spec, arena, err);
 }
 
-/* Where unit 0 of a row goes among the units of all rows; the next is row_unit further. */
-static size_t first_unit(const struct linear *linear, const struct kernels *kernels, int unit, int row)
+/* Where the first of a row's pieces (units, groups) goes among those of all rows; the next
+ * is row_unit further. */
+static size_t first_piece(const struct linear *linear, const struct kernels *kernels, int inputs, int row)
 {
-    size_t together = (size_t)kernels->row_unit, n_units = (size_t)(linear->n_padded / unit);
-    return (size_t)row / together * n_units * together + (size_t)row % together;
+    size_t together = (size_t)kernels->row_unit, n_pieces = (size_t)(linear->n_padded / inputs);
+    return (size_t)row / together * n_pieces * together + (size_t)row % together;
 }
 
-/* n inputs of a leaf as groups, the first of them at place `at` of the scratch. */
-static void pack_groups(const struct linear *linear, const struct kernels *kernels, const float *x, int n, size_t at)
+static void pack_leaf_bf16(const struct linear *linear, const struct kernels *kernels, int row, int padded,
+                           const float *x, int n)
+{
+    int unit = pack_unit(linear, kernels);
+    size_t at = first_piece(linear, kernels, unit, row) + (size_t)(padded / unit) * (size_t)kernels->row_unit;
+    kernels->pack_bf16((uint16_t *)(void *)linear->scratch->bytes + at * (size_t)unit, x, n);
+}
+
+static void pack_leaf_quantised(const struct linear *linear, const struct kernels *kernels, int row, int padded,
+                                const float *x, int n)
 {
     const struct linear_scratch *s = linear->scratch;
-    int inputs = linear_group(linear->type);
-    for (int i = 0; i < n; i += inputs, at += (size_t)kernels->row_unit)
-        kernels->pack_int8((int8_t *)s->bytes + at * (size_t)inputs, &s->scales[at], &s->sums[at], x + i,
-                           least(n - i, inputs), inputs);
+    int unit = pack_unit(linear, kernels), group = linear->group;
+    size_t first_unit = first_piece(linear, kernels, unit, row), first_group = first_piece(linear, kernels, group, row);
+    for (int i = 0; i < n; i += group) {
+        size_t unit_at = first_unit + (size_t)((padded + i) / unit) * (size_t)kernels->row_unit;
+        size_t group_at = first_group + (size_t)((padded + i) / group) * (size_t)kernels->row_unit;
+        kernels->pack_int8((int8_t *)s->bytes + unit_at * (size_t)unit, &s->scales[group_at], &s->sums[group_at], x + i,
+                           least(n - i, group), group, unit);
+    }
 }
 
 /* Row `row` of inputs as the kernel wants it. */
 static void pack_row(const struct linear *linear, const struct kernels *kernels, const float *x, int row)
 {
-    int unit = leaf_unit(linear, kernels), first = 0, padded = 0;
-    size_t row_at = first_unit(linear, kernels, unit, row);
+    int first = 0, padded = 0;
     for (int leaf = 0; leaf < linear->part.end - linear->part.begin; leaf++) {
         int n = linear->leaf_inputs_end[leaf] - first;
-        size_t at = row_at + (size_t)(padded / unit) * (size_t)kernels->row_unit;
         if (linear->type == WEIGHT_BF16)
-            kernels->pack_bf16((uint16_t *)(void *)linear->scratch->bytes + at * (size_t)unit, x + first, n);
+            pack_leaf_bf16(linear, kernels, row, padded, x + first, n);
         else
-            pack_groups(linear, kernels, x + first, n, at);
+            pack_leaf_quantised(linear, kernels, row, padded, x + first, n);
         first += n;
         padded = linear->leaf_end[leaf];
     }
@@ -252,7 +292,7 @@ void linear_apply(const struct linear *linear, const struct kernels *kernels, co
     struct gemm g = {
         .x = x, .x_stride = x_stride, .n_rows = n_rows,
         .panels = linear->panels, .panel_bytes = linear->panel_bytes,
-        .n_outputs = linear->n_outputs, .leaf_end = linear->leaf_end, .part = &linear->part,
+        .n_outputs = linear->n_outputs, .group = linear->group, .leaf_end = linear->leaf_end, .part = &linear->part,
         .y = y, .y_stride = y_stride, .node_stride = node_stride,
     };
     if (linear->scratch != NULL)

@@ -5,16 +5,17 @@
  *
  *   f32    panel [input][16 outputs]
  *   bf16   panel [input / 2][16 outputs][2 inputs]   (the pairs of vdpbf16ps)
- *   int8   panel [group] of { [16 quads][16 outputs][4 inputs] bytes, [16] bf16 scales }
+ *   int8   panel [group] of { [unit][16 quads][16 outputs][4 inputs] bytes, [16] bf16
+ *          scales, 32 bytes of nothing }
  *   int4   panel [group] of { [4][16][4] bytes, [16] bf16 scales }: the low halves of
  *          the bytes are quads 0 to 3, the high halves 4 to 7
  *
  * A bf16 panel is a run of tiles as they stand, 16 pairs of inputs each, and an int8
- * group is one tile.  Panels are filled up with zeros at leaves (kernels.h).
+ * unit of 64 inputs is one tile.  Panels are filled up with zeros at leaves (kernels.h).
  *
- * int8 has one scale for 64 inputs of an output, int4 for 32 (8.25 and 4.5 bits a
- * weight).  Inputs are rounded to int8 by groups too, so the products are exact
- * integers.
+ * int4 has one scale for 32 inputs of an output (4.5 bits a weight), int8 for 256, or
+ * for 128 or 64 where leaves would have to be filled up for more (8.13 to 8.5 bits).
+ * Inputs are rounded to int8 by groups too, so the products are exact integers.
  *
  * Rows of W come from several matrices (gate and up, or one head's rows out of
  * a larger matrix), columns from a run of segments: a row-parallel layer holds
@@ -60,6 +61,7 @@ struct linear {
     struct linear_scratch *scratch; /* NULL: the kernel takes the inputs as they are */
     size_t packed_row_bytes;
     int n_padded;                   /* the last leaf_end */
+    int group;                      /* inputs that share a scale; 0 if not quantised */
 };
 
 struct linear_spec {
@@ -97,11 +99,8 @@ MUST_CHECK enum status linear_scratch_create(struct linear_scratch *scratch, int
 MUST_CHECK enum status linear_pack(struct linear *linear, const struct linear_spec *spec, struct arena *arena,
                                    struct error *err);
 
-/* Inputs of a group of the quantised type. */
-int linear_group(enum weight_type type);
-
 const char *weight_type_name(enum weight_type type);
-double weight_type_bits(enum weight_type type);     /* a weight takes, scales included */
+double weight_type_bits(enum weight_type type);     /* a weight takes, scales included, in a large matrix */
 
 /* The type of matrices that are a small part of a model and multiply what has
  * been multiplied before (W_UK, W_UV, convolutions): bf16 at the least. */

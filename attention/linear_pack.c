@@ -61,25 +61,25 @@ static uint8_t quantise(float w, float scale, int bits, int offset)
 }
 
 /* Inputs [first, first + n) of all outputs into one group. */
-static void pack_group(const struct panel *p, int first, int n, int bits, char *group)
+static void pack_group(const struct panel *p, int first, int n, int bits, char *out)
 {
-    uint8_t *bytes = (uint8_t *)group;
-    int inputs = linear_group(p->linear->type), half = inputs / 8;
+    enum { HALF = INT4_UNIT / 8 };
+    uint8_t *bytes = (uint8_t *)out;
+    char *scales = out + (size_t)p->linear->group * (size_t)bits * PANEL_WIDTH / 8;
     int offset = bits == 8 ? p->int8_offset : 8;
-    size_t scales = (size_t)inputs * 2 * (size_t)bits;
     for (int o = 0; o < PANEL_WIDTH; o++) {
         uint16_t stored = choose_scale(p, o, first, n, bits);
         float scale = bf16_to_f32(stored);
-        memcpy(group + scales + (size_t)o * 2, &stored, sizeof stored);
-        for (int i = 0; i < inputs; i++) {
+        memcpy(scales + (size_t)o * 2, &stored, sizeof stored);
+        for (int i = 0; i < p->linear->group; i++) {
             uint8_t q = quantise(i < n ? weight(p, o, first + i) : 0, scale, bits, offset);
             int quad = i / 4, byte = o * 4 + i % 4;
             if (bits == 8)
                 bytes[quad * 64 + byte] = q;
-            else if (quad < half)
+            else if (quad < HALF)
                 bytes[quad * 64 + byte] |= q;
             else
-                bytes[(quad - half) * 64 + byte] |= (uint8_t)(q << 4);
+                bytes[(quad - HALF) * 64 + byte] |= (uint8_t)(q << 4);
         }
     }
 }
@@ -87,12 +87,12 @@ static void pack_group(const struct panel *p, int first, int n, int bits, char *
 static void pack_groups(const struct panel *p, int bits)
 {
     const struct linear *l = p->linear;
-    int inputs = linear_group(l->type), first = 0, padded = 0;
-    size_t group_bytes = (size_t)inputs * 2 * (size_t)bits + 32;
+    int first = 0, padded = 0;
+    char *out = p->out;
     for (int leaf = 0; leaf < l->part.end - l->part.begin; leaf++) {
-        for (; padded < l->leaf_end[leaf]; padded += inputs) {
-            int left = l->leaf_inputs_end[leaf] - first, n = left < inputs ? left : inputs;
-            pack_group(p, first, n, bits, p->out + (size_t)(padded / inputs) * group_bytes);
+        for (; padded < l->leaf_end[leaf]; padded += l->group, out += group_bytes(l->group, bits)) {
+            int left = l->leaf_inputs_end[leaf] - first, n = left < l->group ? left : l->group;
+            pack_group(p, first, n, bits, out);
             first += n;
         }
     }
@@ -104,8 +104,8 @@ static size_t panel_bytes(const struct linear *l)
     switch (l->type) {
     case WEIGHT_F32:  return n * PANEL_WIDTH * 4;
     case WEIGHT_BF16: return (n + 1) / 2 * PANEL_WIDTH * 4;
-    case WEIGHT_INT8: return n / INT8_GROUP * (INT8_GROUP * 16 + 32);
-    case WEIGHT_INT4: return n / INT4_GROUP * (INT4_GROUP * 8 + 32);
+    case WEIGHT_INT8: return n / (size_t)l->group * group_bytes(l->group, 8);
+    case WEIGHT_INT4: return n / (size_t)l->group * group_bytes(l->group, 4);
     }
     return 0;
 }
