@@ -8,7 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { SUM_BLOCK = 512 };       /* elements added up together, in the nearest cache */
+enum { SUM_BLOCK = 128 };       /* elements added up together, and fetched ahead from other cores */
+
+enum { LINE = 16 };             /* floats of a cache line */
 
 struct rank_state {
     _Alignas(64) unsigned turn;         /* own thread only: outbox turn % 2 is being written */
@@ -90,22 +92,40 @@ const float *comm_inbox(const struct comm *c, int rank, int peer)
     return box(c, peer, c->ranks[rank].turn - 1);
 }
 
+/* to = a + b; to may be either. */
+static void add_block(float *to, const float *a, const float *b, size_t n)
+{
+    typedef float wide __attribute__((vector_size(64), aligned(4), may_alias));
+    enum { WIDTH = sizeof(wide) / sizeof(float) };
+    size_t e = 0;
+    for (; e + WIDTH <= n; e += WIDTH)
+        *(wide *)(to + e) = *(const wide *)(a + e) + *(const wide *)(b + e);
+    for (; e < n; e++)
+        to[e] = a[e] + b[e];
+}
+
+/* Nodes stay where they are until they are added; the last addition goes to `sum`. */
 void comm_finish_sum(const struct comm *c, int rank, const struct reduce_plan *plan, size_t node_stride,
                      size_t count, float *sum)
 {
-    float stack[REDUCE_MAX_DEPTH + 1][SUM_BLOCK];
+    float made[REDUCE_MAX_DEPTH + 1][SUM_BLOCK];
     for (size_t first = 0; first < count; first += SUM_BLOCK) {
         size_t n = count - first < SUM_BLOCK ? count - first : SUM_BLOCK;
+        const float *stack[REDUCE_MAX_DEPTH + 1] = { NULL };
         int top = 0;
         for (int i = 0; i < plan->n_steps; i++) {
-            const float *node = comm_inbox(c, rank, plan->steps[i].part)
-                              + plan->steps[i].node * node_stride + first;
-            memcpy(stack[top++], node, n * sizeof *node);
-            for (int m = 0; m < plan->steps[i].n_merges; m++, top--)
-                for (size_t e = 0; e < n; e++)
-                    stack[top - 2][e] += stack[top - 1][e];
+            const float *node = comm_inbox(c, rank, plan->steps[i].part) + plan->steps[i].node * node_stride + first;
+            for (size_t e = SUM_BLOCK; e < 2 * SUM_BLOCK; e += LINE)
+                __builtin_prefetch(node + e);
+            stack[top++] = node;
+            for (int m = 0; m < plan->steps[i].n_merges; m++, top--) {
+                float *to = top == 2 && i == plan->n_steps - 1 ? sum + first : made[top - 2];
+                add_block(to, stack[top - 2], stack[top - 1], n);
+                stack[top - 2] = to;
+            }
         }
-        memcpy(sum + first, stack[0], n * sizeof *sum);
+        if (stack[0] != sum + first)
+            memcpy(sum + first, stack[0], n * sizeof *sum);
     }
 }
 
