@@ -10,6 +10,7 @@ A client defines functions test_*(), whose docstring is the sentence it shows, a
 import contextlib
 import json
 import os
+import re
 import socket
 import sys
 import time
@@ -34,6 +35,25 @@ def ask(url, path, body=None):
                                      {"authorization": "Bearer " + KEY, "content-type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as reply:
         return json.load(reply)
+
+
+def counters(root):
+    """{name and labels: number} of the counters in root's /metrics that a request moves."""
+    request = urllib.request.Request(root + "/metrics", headers={"authorization": "Bearer " + KEY})
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        text = reply.read().decode()
+    return {name: float(value) for name, value in re.findall(
+        r"^latentd_((?:request_success|requests_\w+|prompt_tokens|generation_tokens)_total\{.*\}) (\S+)$", text, re.M)}
+
+
+def rises(root, before):
+    """{reason or name: how far it rose}, without those that did not."""
+    found = {}
+    for name, value in counters(root).items():
+        if value != before[name]:
+            reason = re.search(r'finished_reason="(\w+)"', name)
+            found[reason.group(1) if reason else name.split("{")[0]] = value - before[name]
+    return found
 
 
 def await_idle(url, seconds=10):
