@@ -28,10 +28,10 @@ struct work {
     int n_rows;
     int limit[ATTEND_ROWS];     /* positions row r may see: [0, limit) */
     int n_positions;            /* the largest limit */
-    float *scores;              /* [ATTEND_ROWS][ATTEND_CHUNK] */
+    float *scores;              /* [ATTEND_ROWS][ATTEND_MAX_CHUNK] */
     int is_bf16;                /* rows are used as bf16 */
     float *tile;                /* [block_size][tile_width]: rows as floats, when the cache has other types;
-                                   or [ATTEND_CHUNK][tile_width] bf16, when they do not lie as tiles want */
+                                   or [ATTEND_MAX_CHUNK][tile_width] bf16, when they do not lie as tiles want */
     float *keys;                /* [block_size][query_width]: decompressed keys */
     uint16_t *packed_queries[2];        /* of the key segments, for tiles */
     struct state states[MAX_DEPTH];
@@ -65,7 +65,7 @@ size_t attend_scratch_floats(const struct attend_group *groups, int n_groups)
     size_t most = 0;
     for (int i = 0; i < n_groups; i++) {
         const struct attend_group *g = &groups[i];
-        size_t floats = padded((size_t)ATTEND_ROWS * ATTEND_CHUNK)
+        size_t floats = padded((size_t)ATTEND_ROWS * ATTEND_MAX_CHUNK)
                       + padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)tile_width(g))
                       + padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)g->query_width)
                       + padded((size_t)ATTEND_ROWS * (size_t)g->query_width)
@@ -178,7 +178,7 @@ static void score_keys(const struct work *w, const struct columns *c, int positi
     const struct attend_group *g = w->group;
     struct score_block b = {
         .queries = w->queries, .query_stride = (size_t)g->query_width, .n_rows = w->n_rows,
-        .scores = scores, .score_stride = ATTEND_CHUNK, .n_keys = n,
+        .scores = scores, .score_stride = ATTEND_MAX_CHUNK, .n_keys = n,
     };
     if (g->decompress != NULL) {
         linear_apply(g->decompress, w->job->kernels, c->key[0], c->stride, n, w->keys,
@@ -209,7 +209,7 @@ static void score_bf16_keys(const struct work *w, const uint16_t *rows, size_t s
     for (int s = 0; s < g->n_key_segments; s++) {
         struct score_bf16_block b = {
             .packed_queries = w->packed_queries[s], .keys = rows + column[s], .key_stride = stride,
-            .scores = scores, .score_stride = ATTEND_CHUNK, .n_rows = w->n_rows, .n_keys = n,
+            .scores = scores, .score_stride = ATTEND_MAX_CHUNK, .n_rows = w->n_rows, .n_keys = n,
             .width = g->key_width[s], .accumulate = s > 0,
         };
         w->job->kernels->score_bf16(&b);
@@ -228,7 +228,7 @@ static int run_length(const struct work *w, int from, int end)
 static void softmax_rows(const struct work *w, int begin, int end, struct state *out)
 {
     for (int r = 0; r < w->n_rows; r++) {
-        float *scores = w->scores + (size_t)r * ATTEND_CHUNK;
+        float *scores = w->scores + (size_t)r * ATTEND_MAX_CHUNK;
         int n = (w->limit[r] < end ? w->limit[r] : end) - begin;
         out->sum[r] = 0;
         out->max[r] = -INFINITY;
@@ -241,7 +241,7 @@ static void softmax_rows(const struct work *w, int begin, int end, struct state 
 }
 
 /* Scores of the chunk, and where its values lie. */
-static void score_bf16_chunk(const struct work *w, int begin, int end, const uint16_t *values[ATTEND_CHUNK])
+static void score_bf16_chunk(const struct work *w, int begin, int end, const uint16_t *values[ATTEND_MAX_CHUNK])
 {
     const struct attend_group *g = w->group;
     if (!lies_as_tiles(w->view->layout)) {
@@ -266,11 +266,11 @@ static void score_bf16_chunk(const struct work *w, int begin, int end, const uin
 
 static void attend_bf16_chunk(struct work *w, int begin, int end, struct state *out)
 {
-    const uint16_t *values[ATTEND_CHUNK];
+    const uint16_t *values[ATTEND_MAX_CHUNK];
     score_bf16_chunk(w, begin, end, values);
     softmax_rows(w, begin, end, out);
     struct value_bf16_block b = {
-        .weights = w->scores, .weight_stride = ATTEND_CHUNK, .rows = values, .sums = out->values,
+        .weights = w->scores, .weight_stride = ATTEND_MAX_CHUNK, .rows = values, .sums = out->values,
         .sum_stride = (size_t)w->group->value_width, .n_rows = w->n_rows, .n_keys = end - begin,
         .width = w->group->value_width,
     };
@@ -279,8 +279,8 @@ static void attend_bf16_chunk(struct work *w, int begin, int end, struct state *
 
 static void attend_chunk(struct work *w, int chunk, struct state *out)
 {
-    int begin = chunk * ATTEND_CHUNK;
-    int end = begin + ATTEND_CHUNK < w->n_positions ? begin + ATTEND_CHUNK : w->n_positions;
+    int begin = chunk * w->job->chunk, size = w->job->chunk;
+    int end = begin + size < w->n_positions ? begin + size : w->n_positions;
     const struct attend_group *g = w->group;
     if (w->is_bf16) {
         attend_bf16_chunk(w, begin, end, out);
@@ -300,7 +300,7 @@ static void attend_chunk(struct work *w, int chunk, struct state *out)
         if (!one_run)
             c = float_columns(w, from, n);
         struct value_block b = {
-            .weights = w->scores + (from - begin), .weight_stride = ATTEND_CHUNK,
+            .weights = w->scores + (from - begin), .weight_stride = ATTEND_MAX_CHUNK,
             .values = c.value, .value_stride = c.stride,
             .sums = out->values, .sum_stride = (size_t)g->value_width,
             .n_rows = w->n_rows, .n_keys = n, .width = g->value_width,
@@ -378,9 +378,9 @@ void attend_lane_plan(int n_ranks, struct reduce_plan *plan)
     reduce_plan_init(plan, ATTEND_LANES, n_ranks, begin);
 }
 
-int attend_owner(int n_ranks, int position)
+int attend_owner(int n_ranks, int chunk, int position)
 {
-    int leaf = lane_of(position / ATTEND_CHUNK % ATTEND_LANES);
+    int leaf = lane_of(position / chunk % ATTEND_LANES);
     int part = 0;
     while (part_begin(n_ranks, part + 1) <= leaf)
         part++;
@@ -391,7 +391,7 @@ int attend_owner(int n_ranks, int position)
  * chunk, and the state is untouched. */
 static int attend_node(struct work *w, int lo, int hi, int depth)
 {
-    int n_chunks = (w->n_positions + ATTEND_CHUNK - 1) / ATTEND_CHUNK;
+    int n_chunks = (w->n_positions + w->job->chunk - 1) / w->job->chunk;
     if (hi - lo > 1) {
         int mid = lo + (hi - lo) / 2;
         int left = attend_node(w, lo, mid, depth);
@@ -483,7 +483,7 @@ static void place_scratch(struct work *w)
     const struct attend_group *g = w->group;
     float *at = w->job->scratch;
     w->scores = at;
-    at += padded((size_t)ATTEND_ROWS * ATTEND_CHUNK);
+    at += padded((size_t)ATTEND_ROWS * ATTEND_MAX_CHUNK);
     w->tile = at;
     at += padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)tile_width(g));
     w->keys = at;

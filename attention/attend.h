@@ -9,7 +9,7 @@
  *                value: latent 1
  *
  * Order of the sums (design: arithmetic, rule 3).  Positions are cut into
- * chunks of ATTEND_CHUNK; a chunk yields a partial (max, sum, weighted values).
+ * chunks of so many; a chunk yields a partial (max, sum, weighted values).
  * Chunk c belongs to lane c mod 8; a lane folds its chunks in order, and the
  * lanes are merged as a binary tree over the bit-reversed lane number:
  *
@@ -39,7 +39,7 @@
 #include "cache/layout.h"
 
 enum {
-    ATTEND_CHUNK = 256,         /* positions of a partial */
+    ATTEND_MAX_CHUNK = 256,     /* positions of a partial: at most, and if nothing is said */
     ATTEND_LANES = 8,
     ATTEND_ROWS = 32,           /* query rows worked on together, at most */
     ATTEND_NODES = 4,           /* most nodes a rank's lanes form */
@@ -52,7 +52,7 @@ enum {
 void attend_rank_lanes(int n_ranks, int rank, struct reduce_part *part);
 void attend_lane_plan(int n_ranks, struct reduce_plan *plan);
 int attend_part_rank(int n_ranks, int part);
-int attend_owner(int n_ranks, int position);        /* the rank that holds a position */
+int attend_owner(int n_ranks, int chunk, int position);     /* the rank that holds a position */
 
 struct attend_group {
     int n_queries;              /* query rows per token */
@@ -88,6 +88,7 @@ struct attend_job {
     int n_peers;
     float *sums;                /* per group [n_rows][n_queries][value_width] */
     float scale;                /* of the scores */
+    int chunk;                  /* positions of a partial: a multiple of 16, at most ATTEND_MAX_CHUNK */
     const struct reduce_part *lanes;    /* NULL: all; else this rank's nodes, see below */
     float *nodes;               /* with lanes: per group [n_rows][n_queries][n_nodes][value_width + 2]:
                                    values, sum, max */

@@ -164,6 +164,8 @@ enum status attention_create(struct attention **out, const struct attention_conf
     TRY(ARENA_ARRAY(weight_arena, 1, &a, err));
     a->config = *config;
     a->options = *options;
+    if (options->chunk == 0)
+        a->options.chunk = ATTEND_MAX_CHUNK;
     a->heads = attention_rank_heads(config, options->n_ranks, options->rank);
     a->output_heads = attention_output_heads(config, options->n_ranks, options->rank);
     TRY(build(a, weights, weight_arena, scratch_arena, err));
@@ -197,7 +199,7 @@ static struct attend_job own_heads_job(const struct attention *a, const struct a
     return (struct attend_job){
         .kernels = a->options.kernels, .groups = a->groups, .n_groups = a->n_groups,
         .n_rows = step->n_rows, .queries = a->queries, .sums = a->sums,
-        .scale = (float)a->config.score_scale, .scratch = a->attend_scratch,
+        .scale = (float)a->config.score_scale, .chunk = a->options.chunk, .scratch = a->attend_scratch,
     };
 }
 
@@ -242,7 +244,7 @@ size_t attention_put_rows(const struct attention *a, const struct attention_step
     for (int s = 0; s < step->n_spans; s++) {
         struct cache_view view = latent_store_view(step->store, step->layer, step->spans[s].blocks);
         for (int position = 0; position < step->spans[s].length; position++)
-            if (attend_owner(a->options.n_ranks, position) == a->options.rank)
+            if (attend_owner(a->options.n_ranks, a->options.chunk, position) == a->options.rank)
                 memcpy(out + n++ * stride, cache_view_row(&view, position), layout->row_bytes);
     }
     return n * stride;
@@ -257,7 +259,7 @@ void attention_attend_rows(struct attention *a, const struct attention_step *ste
     memcpy(next, peer_rows, (size_t)a->options.n_ranks * sizeof *next);
     for (int s = 0; s < step->n_spans; s++) {
         for (int position = 0; position < step->spans[s].length; position++) {
-            const float **from = &next[attend_owner(a->options.n_ranks, position)];
+            const float **from = &next[attend_owner(a->options.n_ranks, a->options.chunk, position)];
             memcpy(cache_view_row(&view, position), *from, layout->row_bytes);
             *from += row_floats(layout);
         }
@@ -281,7 +283,7 @@ void attention_attend_chunks(struct attention *a, const struct attention_step *s
         .kernels = a->options.kernels, .groups = &a->chunk_group, .n_groups = 1,
         .n_rows = step->n_rows, .peer_queries = peer_queries, .n_peers = a->options.n_ranks,
         .lanes = &a->own_lanes, .nodes = nodes,
-        .scale = (float)a->config.score_scale, .scratch = a->attend_scratch,
+        .scale = (float)a->config.score_scale, .chunk = a->options.chunk, .scratch = a->attend_scratch,
     };
     for (int s = 0; s < step->n_spans; s++) {
         struct cache_view view = latent_store_view(step->store, step->layer, step->spans[s].blocks);

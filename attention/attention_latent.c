@@ -289,7 +289,7 @@ void latent_front_append(struct attention *a, const struct attention_step *step,
                 finish_latent(a, f->latent_norm[l], row + l * c->latent_dim);
             if (c->rope == ROPE_DECOUPLED)
                 rope_apply(&f->rope, row + f->n_latents * c->latent_dim, position);
-            if (!a->options.by_chunk || attend_owner(a->options.n_ranks, position) == a->options.rank)
+            if (!a->options.by_chunk || attend_owner(a->options.n_ranks, a->options.chunk, position) == a->options.rank)
                 cache_row_store(view.layout, cache_view_row(&view, position), row);
         }
     }

@@ -33,9 +33,9 @@ int64_t compare_own_positions(const struct compare_formulation *f, int n_ranks, 
     if (!f->by_chunk || n_ranks == 1)
         return context;
     int64_t own = 0;
-    for (int64_t first = 0; first < context; first += ATTEND_CHUNK) {
-        int64_t n = context - first < ATTEND_CHUNK ? context - first : ATTEND_CHUNK;
-        own += attend_owner(n_ranks, (int)first) == rank ? n : 0;
+    for (int64_t first = 0; first < context; first += ATTEND_MAX_CHUNK) {
+        int64_t n = context - first < ATTEND_MAX_CHUNK ? context - first : ATTEND_MAX_CHUNK;
+        own += attend_owner(n_ranks, ATTEND_MAX_CHUNK, (int)first) == rank ? n : 0;
     }
     return own;
 }
@@ -156,7 +156,7 @@ static void count_attention(const struct compare_point *p, int rank, struct comp
     int share = p->formulation->by_chunk ? p->n_ranks : 1;
     w->cache_bytes_per_token = (row_bytes + share - 1) / share;
     w->cache_bytes_read = row_bytes * own;
-    int writes = !p->formulation->by_chunk || attend_owner(p->n_ranks, (int)(p->context - 1)) == rank;
+    int writes = !p->formulation->by_chunk || attend_owner(p->n_ranks, ATTEND_MAX_CHUNK, (int)(p->context - 1)) == rank;
     w->cache_bytes_written = p->part == COMPARE_KERNEL || !writes ? 0 : row_bytes * p->batch;
 }
 

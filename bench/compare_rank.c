@@ -117,7 +117,7 @@ static enum status create_store(struct compare_rank *r, struct error *err)
     cache_layout_init(&layout, p->cache_type, p->block_size, &shape);
     /* One block more for every sequence, whose last block need not be full. */
     int64_t tokens = compare_own_positions(p->formulation, p->n_ranks, r->spec.rank, r->spec.max_tokens);
-    tokens += p->formulation->by_chunk ? (int64_t)p->batch * ATTEND_CHUNK : 0;
+    tokens += p->formulation->by_chunk ? (int64_t)p->batch * ATTEND_MAX_CHUNK : 0;
     r->n_blocks = tokens / p->block_size + p->batch + 1;
     TRY(latent_store_create(&r->store, &layout, 1, (int32_t)r->n_blocks, err));
     TRY(fill_store(r, err));
@@ -214,7 +214,7 @@ void compare_rank_aim(struct compare_rank *r, int64_t context, int batch)
         int32_t *table = r->blocks + s * per_sequence;
         for (int64_t b = 0; b < per_sequence; b++) {
             int own = !r->shared.options.by_chunk
-                   || attend_owner(p->n_ranks, (int)(b * p->block_size)) == r->spec.rank;
+                   || attend_owner(p->n_ranks, ATTEND_MAX_CHUNK, (int)(b * p->block_size)) == r->spec.rank;
             table[b] = own ? (int32_t)next : 0;
             next += own;
         }

@@ -186,6 +186,7 @@ static enum status create_rank(struct model *m, int rank, struct error *err)
         .kernels = m->kernels, .weight_type = (enum weight_type)m->options.weight_type,
         .n_ranks = m->options.n_ranks, .rank = rank, .scratch = &r->linear_scratch,
         .max_rows = m->options.max_rows, .n_positions = m->options.max_length, .by_chunk = m->options.mla_by_chunk,
+        .chunk = m->options.attention_chunk,
     };
     TRY(linear_scratch_create(&r->linear_scratch, m->options.max_rows, widest_input(m), &r->scratch, err));
     TRY(layer_shared_create(&r->shared, &m->config.attention, &options, m->config.hidden,
@@ -245,6 +246,8 @@ static void settle_options(struct model *m)
                            && attention_may_shard_by_chunk(&m->config.attention, m->options.n_ranks);
     if (m->options.weight_type == MODEL_WEIGHTS_AUTO)
         m->options.weight_type = m->bound.embedding.type == ELEMENT_F32 ? WEIGHT_F32 : WEIGHT_BF16;
+    if (m->options.attention_chunk == 0)
+        m->options.attention_chunk = ATTEND_MAX_CHUNK;
     if (m->options.max_length == 0)
         m->options.max_length = m->config.max_positions;
     if (m->options.max_logit_rows == 0)

@@ -40,6 +40,7 @@ struct model_options {
     int block_size;
     int mla_by_chunk;           /* MLA's cache sharded by chunk of positions, not replicated; other kinds
                                    are not affected */
+    int attention_chunk;        /* positions of a partial softmax (attention/attend.h); 0: the default */
     /* Blocks: n_blocks if given; else what max_cache_sequences need at full length;
      * in any case no more than device_memory and max_cache_bytes allow. */
     int n_blocks;

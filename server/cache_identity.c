@@ -81,6 +81,7 @@ static enum status write_lines(const struct model *model, int reuse_generated, s
     TRY(buf_printf(out, "cache_type %s\n", cache_type_name(o->cache_type)));
     TRY(buf_printf(out, "block_size %d\n", o->block_size));
     TRY(buf_printf(out, "block_bytes %zu\n", model_block_bytes(model)));
+    TRY(buf_printf(out, "attention_chunk %d\n", o->attention_chunk));
     TRY(buf_printf(out, "weights %s\n", weight_type_name((enum weight_type)o->weight_type)));
     TRY(buf_printf(out, "kernels %s\n", model_kernels_name(model)));
     TRY(buf_printf(out, "reuse_generated %s\n", reuse_generated ? "on" : "off"));

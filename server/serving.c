@@ -96,6 +96,7 @@ static void fill_model_options(const struct serving_options *o, struct model_opt
         .cache_type = (enum cache_type)o->cache_type,
         .block_size = o->block_size,
         .mla_by_chunk = o->mla_by_chunk,
+        .attention_chunk = 64 << o->attention_chunk,
         .device_memory = o->device_memory,
         .max_cache_bytes = o->device_memory > 0 ? 0 : cache_bytes_wanted(),
         .max_cache_sequences = 2 * o->max_sequences,

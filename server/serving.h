@@ -16,6 +16,7 @@ struct serving_options {
     int weights;                /* 0 auto, then enum weight_type + 1 */
     int cache_type;             /* enum cache_type */
     int mla_by_chunk;           /* 0 replicated, 1 by chunk */
+    int attention_chunk;        /* of 64, 128, 256: which */
     int block_size;
     size_t device_memory;       /* 0: no bound */
     int max_model_len;          /* 0: as the model says */
@@ -43,7 +44,7 @@ struct serving_options {
     { "weights", OPTION_CHOICE(type, serving.weights), .fallback = "auto", .choices = "auto f32 bf16 int8 int4", \
       .help = "type the weights are kept in" },                                                               \
     { "kernels", OPTION_STRING(type, serving.kernels), .fallback = "", .value = "NAME",                       \
-      .help = "table of kernels: avx512bf16, avx512, avx2, ref; the fastest if none" },                              \
+      .help = "table of kernels: amx, avx512bf16, avx512, avx2, ref; the fastest if none" },                  \
     { "bind", OPTION_FLAG(type, serving.bind), .fallback = "on",                                              \
       .help = "keep each rank on one core when there are enough" },                                           \
     { .heading = "Cache and batching" },                                                                      \
@@ -51,6 +52,8 @@ struct serving_options {
       .help = "type of the cached latents" },                                                                 \
     { "mla-cache", OPTION_CHOICE(type, serving.mla_by_chunk), .fallback = "by-chunk",                         \
       .choices = "replicated by-chunk", .help = "MLA's cache: whole on every rank, or sharded by position" },   \
+    { "attention-chunk", OPTION_CHOICE(type, serving.attention_chunk), .fallback = "256",                     \
+      .choices = "64 128 256", .help = "positions whose softmax is one partial; part of what decides the bits" }, \
     { "block-size", OPTION_INT(type, serving.block_size), .fallback = "32", .min = 1, .max = 256,             \
       .help = "tokens of a cache block" },                                                                    \
     { "max-model-len", OPTION_INT(type, serving.max_model_len), .fallback = "0", .min = 0, .max = 1 << 24,    \

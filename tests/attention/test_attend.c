@@ -23,12 +23,14 @@ struct fixture {
     struct latent_store store;
     int32_t blocks[MAX_LENGTH];
     struct rng rng;
+    int chunk;
     struct attend_group group;      /* MLA: key = latent and rope key, value = latent */
 };
 
 static void open_fixture(struct fixture *f, enum cache_type type, int block_size, const struct kernels *kernels)
 {
     f->kernels = kernels;
+    f->chunk = ATTEND_MAX_CHUNK;
     rng_seed(&f->rng, 11);
     struct cache_shape shape = { .n_segments = 2, .segment_width = { LATENT, ROPE } };
     struct cache_layout layout;
@@ -102,7 +104,7 @@ static void run(const struct fixture *f, const float *queries, int first, int n,
 {
     struct attend_job job = {
         .kernels = f->kernels, .groups = &f->group, .n_groups = 1, .n_rows = n,
-        .queries = (float *)queries, .sums = sums, .scale = 0.3f,
+        .queries = (float *)queries, .sums = sums, .scale = 0.3f, .chunk = f->chunk,
     };
     job.scratch = aligned_alloc(64, (attend_scratch_floats(&f->group, 1) * 4 + 63) / 64 * 64);
     struct span span = { .n_rows = n, .first_position = first, .length = first + n, .causal = causal,
@@ -165,8 +167,10 @@ static void for_each_cache(void (*test)(struct fixture *f))
 static void check_starts(struct fixture *f)
 {
     static const int starts[] = { 0, 1, 15, 16, 17, 240, 255, 256, 257, 511, 512, 700, 2047, 2048, 2560 };
-    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        f->chunk = 64 << i % 3;
         check_plain(f, starts[i], starts[i] < 1000 ? 7 : 2);
+    }
 }
 
 static void every_cache_gives_plain_attention_of_its_rows(void **state)
@@ -235,7 +239,8 @@ static void check_ranks(struct fixture *f, int n_ranks, const float *q, int firs
         nodes[r] = malloc((size_t)HEADS * (size_t)parts[r].n_nodes * (LATENT + 2) * 4);
         struct attend_job job = {
             .kernels = f->kernels, .groups = &f->group, .n_groups = 1, .n_rows = 1, .queries = (float *)q,
-            .lanes = &parts[r], .nodes = nodes[r], .scale = 0.3f, .scratch = scratch,
+            .lanes = &parts[r], .nodes = nodes[r], .scale = 0.3f, .chunk = f->chunk,
+            .scratch = scratch,
         };
         attend_span(&job, &span, &view);
     }
@@ -258,8 +263,9 @@ static void check_ranks(struct fixture *f, int n_ranks, const float *q, int firs
 
 static void check_chunks(struct fixture *f)
 {
-    static const int lengths[] = { 1, 100, 256, 257, 600, 1025, 2047, 2049, 2600 };
+    static const int lengths[] = { 1, 100, 256, 257, 600, 1025, 2047, 2049, 2600 }, sizes[] = { 256, 128, 64 };
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        f->chunk = sizes[i % 3];
         float *q = random_queries(f, 1), whole[HEADS * LATENT];
         run(f, q, lengths[i] - 1, 1, 1, whole);
         for (int n_ranks = 1; n_ranks <= ATTEND_LANES; n_ranks++)
@@ -279,11 +285,12 @@ static void a_rank_holds_every_nth_chunk(void **state)
     (void)state;
     static const int powers[] = { 1, 2, 4, 8 };
     for (size_t i = 0; i < 4; i++)
-        for (int position = 0; position < 40 * ATTEND_CHUNK; position += 100)
-            assert_int_equal(attend_owner(powers[i], position), position / ATTEND_CHUNK % powers[i]);
+        for (int position = 0; position < 40 * ATTEND_MAX_CHUNK; position += 100)
+            for (int chunk = 64; chunk <= ATTEND_MAX_CHUNK; chunk *= 2)
+                assert_int_equal(attend_owner(powers[i], chunk, position), position / chunk % powers[i]);
     for (int n = 1; n <= ATTEND_LANES; n++)
-        for (int position = 0; position < 40 * ATTEND_CHUNK; position += ATTEND_CHUNK)
-            assert_in_range(attend_owner(n, position), 0, n - 1);
+        for (int position = 0; position < 40 * ATTEND_MAX_CHUNK; position += ATTEND_MAX_CHUNK)
+            assert_in_range(attend_owner(n, ATTEND_MAX_CHUNK, position), 0, n - 1);
 }
 
 int main(void)
