@@ -86,7 +86,7 @@ static void a_reader_that_leaves_is_noticed(void **state)
     int64_t start = clock_now_ns();
     close(fd);
     fixture_await(&fixture->n_closed, 1);
-    assert_true(clock_now_ns() - start < MS(10000));      /* the stream itself would take 1000 s */
+    assert_true(clock_now_ns() - start < MS(1000));
     struct reply *reply = client_reply(other);          /* the other stream does not notice */
     assert_true(reply->is_whole);
     assert_non_null(strstr(reply->body, "{\"i\":19}"));
@@ -106,7 +106,7 @@ static void a_reader_that_stalls_is_dropped(void **state)
     client_send(fd, GET("/flood?n=16384"));
     fixture_await(&fixture->n_closed, 1);
     int64_t took = clock_now_ns() - start;
-    assert_true(took > MS(280) && took < MS(20000));
+    assert_true(took > MS(280) && took < MS(3000));
     close(fd);
     fixture_stop(fixture);
 }
