@@ -279,7 +279,7 @@ static void attend_bf16_chunk(struct work *w, int begin, int end, struct state *
 
 static void attend_chunk(struct work *w, int chunk, struct state *out)
 {
-    int begin = chunk * w->job->chunk, size = w->job->chunk;
+    int size = w->job->chunk, begin = chunk * size;
     int end = begin + size < w->n_positions ? begin + size : w->n_positions;
     const struct attend_group *g = w->group;
     if (w->is_bf16) {

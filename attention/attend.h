@@ -9,7 +9,7 @@
  *                value: latent 1
  *
  * Order of the sums (design: arithmetic, rule 3).  Positions are cut into
- * chunks of so many; a chunk yields a partial (max, sum, weighted values).
+ * chunks (attend_job.chunk); a chunk yields a partial (max, sum, weighted values).
  * Chunk c belongs to lane c mod 8; a lane folds its chunks in order, and the
  * lanes are merged as a binary tree over the bit-reversed lane number:
  *

@@ -164,8 +164,6 @@ enum status attention_create(struct attention **out, const struct attention_conf
     TRY(ARENA_ARRAY(weight_arena, 1, &a, err));
     a->config = *config;
     a->options = *options;
-    if (options->chunk == 0)
-        a->options.chunk = ATTEND_MAX_CHUNK;
     a->heads = attention_rank_heads(config, options->n_ranks, options->rank);
     a->output_heads = attention_output_heads(config, options->n_ranks, options->rank);
     TRY(build(a, weights, weight_arena, scratch_arena, err));

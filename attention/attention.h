@@ -64,7 +64,7 @@ struct attention_options {
      * every rank attends all heads over its own chunks, and the partials are
      * merged.  The bits are the same. */
     int by_chunk;
-    int chunk;                  /* positions of a partial, attend.h; 0: ATTEND_MAX_CHUNK */
+    int chunk;                  /* positions of a partial, as in struct attend_job */
 };
 
 struct attention_step {

@@ -28,9 +28,9 @@ enum {
 /* What will be read next is asked for while there is arithmetic to do. */
 struct ahead {
     const char *at;
-    int lines;                      /* per step; 0: the panels at hand come from memory */
+    int lines;                      /* per step */
+    int is_late;                    /* 1: nobody has asked for the panels at hand (int8 then does) */
 };
-enum { NOTHING_TO_FETCH = -1 };     /* they are in the cache already */
 
 INLINE void prefetch(struct ahead *ahead)
 {
@@ -265,7 +265,7 @@ INLINE void store_products(int32_t products[4][TILE_FLOATS], const int rows, con
 
 INLINE void multiply_unit(struct int8_leaf *in, struct ahead *ahead, const int rows, const int panels)
 {
-    if (ahead->lines == 0)
+    if (ahead->is_late)
         prefetch_unit(in->w + (size_t)PREFETCHED_UNITS * TILE_BYTES, in->panel_bytes, panels);
     if (rows > TILE_ROWS)
         steps_32_rows(1, in->x, in->next_rows, in->w, in->panel_bytes, 1, panels, ahead);
@@ -366,23 +366,23 @@ INLINE void any_block(const int is_int8, const struct gemm *g, struct tile_block
 
 INLINE void few_rows(const int is_int8, const struct gemm *g, int n_panels)
 {
-    struct ahead none = { 0 };
+    struct ahead late = { .is_late = 1 };
     struct tile_block b = { .n_rows = g->n_rows };
     /* Products of int8 are stored whole. */
     tiles_open(is_int8 ? TILE_ROWS : g->n_rows);
     for (; b.panel < n_panels; b.panel += TILE_PANELS)
-        any_block(is_int8, g, &b, &none, TILE_ROWS, least(n_panels - b.panel, TILE_PANELS));
+        any_block(is_int8, g, &b, &late, TILE_ROWS, least(n_panels - b.panel, TILE_PANELS));
     tiles_close();
 }
 
-/* Rows [first, end) against panels that all stay in the second cache: a block of rows is
+/* All rows against panels that stay in the second cache together: a block of rows is
  * done with before the next, so that what it writes lies together. */
-INLINE void many_rows_few_panels(const int is_int8, const struct gemm *g, int n_panels, int first, int end)
+INLINE void many_rows_few_panels(const int is_int8, const struct gemm *g, int n_panels)
 {
-    struct ahead none = { .lines = NOTHING_TO_FETCH };
-    struct tile_block b = { .row = first };
-    for (; b.row < end; b.row += MANY_ROWS) {
-        b.n_rows = least(end - b.row, MANY_ROWS);
+    struct ahead none = { 0 };
+    struct tile_block b = { 0 };
+    for (; b.row < g->n_rows; b.row += MANY_ROWS) {
+        b.n_rows = least(g->n_rows - b.row, MANY_ROWS);
         for (b.panel = 0; b.panel < n_panels; b.panel += PAIR)
             any_block(is_int8, g, &b, &none, MANY_ROWS, least(n_panels - b.panel, PAIR));
     }
@@ -399,6 +399,8 @@ INLINE void many_rows(const int is_int8, const struct gemm *g, int n_panels, int
         struct ahead ahead = { .at = (const char *)g->panels + (size_t)(b.panel + PAIR) * g->panel_bytes };
         if (n_blocks > 1 && b.panel + 2 * PAIR <= n_panels)
             ahead.lines = (lines + n_blocks * n_steps - 1) / (n_blocks * n_steps);
+        else
+            ahead.is_late = 1;
         for (b.row = first; b.row < end; b.row += MANY_ROWS) {
             b.n_rows = least(end - b.row, MANY_ROWS);
             any_block(is_int8, g, &b, &ahead, MANY_ROWS, least(n_panels - b.panel, PAIR));
@@ -418,7 +420,7 @@ INLINE void tiles_gemm(const int is_int8, const struct gemm *g)
     int at_once = fit > MANY_ROWS ? fit : MANY_ROWS;
     tiles_open(TILE_ROWS);
     if ((size_t)n_panels * g->panel_bytes <= PANELS_BYTES)
-        many_rows_few_panels(is_int8, g, n_panels, 0, g->n_rows);
+        many_rows_few_panels(is_int8, g, n_panels);
     else
         for (int first = 0; first < g->n_rows; first += at_once)
             many_rows(is_int8, g, n_panels, first, least(first + at_once, g->n_rows), row_bytes / TILE_LINE);

@@ -69,7 +69,7 @@ static enum status create_layer(struct compare_rank *r, struct error *err)
     struct attention_options options = {
         .kernels = r->spec.kernels, .weight_type = p->weight_type, .n_ranks = p->n_ranks, .rank = r->spec.rank,
         .max_rows = p->batch, .n_positions = rotary_positions(p),
-        .by_chunk = p->formulation->by_chunk && p->n_ranks > 1,
+        .by_chunk = p->formulation->by_chunk && p->n_ranks > 1, .chunk = ATTEND_MAX_CHUNK,
     };
     TRY(layer_shared_create(&r->shared, c, &options, c->hidden, intermediate, 1e-6f, r->spec.comm, &r->scratch, err));
     struct layer_weights weights;

@@ -129,6 +129,7 @@ static enum status create_rank(struct run *run, int rank, struct error *err)
     struct attention_options options = {
         .kernels = run->kernels, .weight_type = WEIGHT_F32, .n_ranks = run->n_ranks, .rank = rank,
         .max_rows = g->batch * longest, .n_positions = longest, .by_chunk = run->by_chunk,
+        .chunk = ATTEND_MAX_CHUNK,
     };
     TRY(layer_shared_create(&part->shared, &g->config, &options, g->config.hidden, MLP_LEAVES, 1e-6f,
                             team_comm(run->team), &part->scratch, err));

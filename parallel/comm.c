@@ -8,9 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { SUM_BLOCK = 128 };       /* elements added up together, and fetched ahead from other cores */
-
-enum { LINE = 16 };             /* floats of a cache line */
+enum {
+    SUM_BLOCK = 128,            /* elements added up together, and fetched ahead from other cores */
+    LINE = 16,                  /* floats of a cache line */
+};
 
 struct rank_state {
     _Alignas(64) unsigned turn;         /* own thread only: outbox turn % 2 is being written */

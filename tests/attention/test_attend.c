@@ -239,8 +239,7 @@ static void check_ranks(struct fixture *f, int n_ranks, const float *q, int firs
         nodes[r] = malloc((size_t)HEADS * (size_t)parts[r].n_nodes * (LATENT + 2) * 4);
         struct attend_job job = {
             .kernels = f->kernels, .groups = &f->group, .n_groups = 1, .n_rows = 1, .queries = (float *)q,
-            .lanes = &parts[r], .nodes = nodes[r], .scale = 0.3f, .chunk = f->chunk,
-            .scratch = scratch,
+            .lanes = &parts[r], .nodes = nodes[r], .scale = 0.3f, .chunk = f->chunk, .scratch = scratch,
         };
         attend_span(&job, &span, &view);
     }
@@ -263,9 +262,9 @@ static void check_ranks(struct fixture *f, int n_ranks, const float *q, int firs
 
 static void check_chunks(struct fixture *f)
 {
-    static const int lengths[] = { 1, 100, 256, 257, 600, 1025, 2047, 2049, 2600 }, sizes[] = { 256, 128, 64 };
+    static const int lengths[] = { 1, 100, 256, 257, 600, 1025, 2047, 2049, 2600 };
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-        f->chunk = sizes[i % 3];
+        f->chunk = ATTEND_MAX_CHUNK >> i % 3;
         float *q = random_queries(f, 1), whole[HEADS * LATENT];
         run(f, q, lengths[i] - 1, 1, 1, whole);
         for (int n_ranks = 1; n_ranks <= ATTEND_LANES; n_ranks++)

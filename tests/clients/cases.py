@@ -46,14 +46,16 @@ def counters(root):
         r"^latentd_((?:request_success|requests_\w+|prompt_tokens|generation_tokens)_total\{.*\}) (\S+)$", text, re.M)}
 
 
-def rises(root, before):
-    """{reason or name: how far it rose}, without those that did not."""
+def check_counted(root, before, requests, n_prompt, n_cached, n_output):
+    """So many requests of so many tokens in all, ended by length, and nothing else since `before`."""
     found = {}
     for name, value in counters(root).items():
         if value != before[name]:
             reason = re.search(r'finished_reason="(\w+)"', name)
             found[reason.group(1) if reason else name.split("{")[0]] = value - before[name]
-    return found
+    # What the prefix cache holds is not counted again.
+    check(found == {"length": requests, "prompt_tokens_total": n_prompt - n_cached,
+                    "generation_tokens_total": n_output}, found)
 
 
 def await_idle(url, seconds=10):
