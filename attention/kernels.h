@@ -18,7 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PANEL_WIDTH = 16 };      /* outputs of a weight panel, lanes of a vector */
+enum {
+    PANEL_WIDTH = 16,               /* outputs of a weight panel, lanes of a vector */
+    ROWS_BYTES = 3 << 18,           /* of packed rows that stay in the second cache while panels pass */
+};
 
 /* y = x W^T with W packed in panels of 16 outputs (linear.h has the picture).
  * The sum over n_inputs is cut into leaves; each leaf is summed in order, input by
@@ -153,8 +156,9 @@ struct kernels {
      * Zhang, Sennrich, "Root Mean Square Layer Normalization", 2019. */
     void (*rms_norm)(float *out, const float *x, const float *weight, int n, float eps, float factor);
 
-    /* gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i]     (SwiGLU) */
-    void (*silu_multiply)(float *gate, const float *up, int n);
+    /* out[i] = gate[i] / (1 + exp(-gate[i])) * up[i]     (SwiGLU)
+     * gate_up holds 16 gates, their 16 ups, the next 16 gates ..: whole panels. */
+    void (*silu_multiply)(float *out, const float *gate_up, int n);
     /* x[i] *= 1 / (1 + exp(-gate[i])) */
     void (*sigmoid_multiply)(float *x, const float *gate, int n);
     void (*add)(float *sum, const float *x, int n);             /* sum += x */

@@ -778,16 +778,15 @@ INLINE vec sigmoid_vec(vec x)
     return 1.0f / (1.0f + exp_vec(minus));
 }
 
-static void silu_multiply(float *gate, const float *up, int n)
+static void silu_multiply(float *out, const float *gate_up, int n)
 {
-    int i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        vec g = load_vec(gate + i);
-        store_vec(gate + i, g * sigmoid_vec(g) * load_vec(up + i));
-    }
-    if (i < n) {
-        vec g = load_some(gate + i, n - i);
-        store_some(gate + i, g * sigmoid_vec(g) * load_some(up + i, n - i), n - i);
+    for (int i = 0; i < n; i += LANES) {
+        const float *gate = gate_up + i / PANEL_WIDTH * 2 * PANEL_WIDTH + i % PANEL_WIDTH;
+        vec g = load_vec(gate), product = g * sigmoid_vec(g) * load_vec(gate + PANEL_WIDTH);
+        if (n - i >= LANES)
+            store_vec(out + i, product);
+        else
+            store_some(out + i, product, n - i);
     }
 }
 

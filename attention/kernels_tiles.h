@@ -21,7 +21,6 @@ enum {
     TILE_PANELS = 4,                /* panels of a block of 16 rows */
     MAX_BLOCK_FLOATS = TILE_PANELS * TILE_FLOATS,
     PAIR = 2,                       /* panels of a block of 32 rows */
-    ROWS_BYTES = 3 << 18,           /* of packed rows that stay in the second cache while panels pass */
     PANELS_BYTES = 1 << 19,         /* of panels, while rows pass */
 };
 

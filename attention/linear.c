@@ -197,6 +197,11 @@ enum status linear_create(struct linear *linear, const struct linear_spec *spec,
         assert(spec->rows[p].n_columns == linear->n_inputs);
         linear->n_outputs += (int)spec->rows[p].n_rows;
     }
+    if (spec->gated) {
+        assert(spec->n_parts == 2 && spec->rows[0].n_rows == spec->rows[1].n_rows && spec->bias == NULL);
+        linear->n_gated = (int)spec->rows[0].n_rows;
+        linear->n_outputs = 2 * round_up(linear->n_gated, PANEL_WIDTH);
+    }
     if (spec->ternary)
         linear->out_scale = (float)ternary_scale(spec->ternary_mean);
     set_leaves(linear, spec);
@@ -262,25 +267,37 @@ static void pack_row(const struct linear *linear, const struct kernels *kernels,
     }
 }
 
-/* As many rows as the scratch holds. */
-static void apply_packed(const struct linear *linear, const struct kernels *kernels, struct gemm *g)
+static struct gemm gemm_of(const struct linear *linear)
 {
-    int at_once = rows_at_once(linear, linear->scratch, kernels->row_unit);
+    return (struct gemm){
+        .panels = linear->panels, .panel_bytes = linear->panel_bytes, .n_outputs = linear->n_outputs,
+        .group = linear->group, .leaf_end = linear->leaf_end, .part = &linear->part,
+    };
+}
+
+/* The next n rows of x, as the kernel wants them. */
+static void take_rows(const struct linear *linear, const struct kernels *kernels, const float *x, size_t x_stride,
+                      int n, struct gemm *g)
+{
+    g->x = x;
+    g->x_stride = x_stride;
+    g->n_rows = n;
+    if (linear->scratch == NULL)
+        return;
     g->packed_x = linear->scratch->bytes;
     g->group_scales = linear->scratch->scales;
     g->group_sums = linear->scratch->sums;
-    for (int first = 0, total = g->n_rows; first < total; first += g->n_rows) {
-        g->n_rows = least(total - first, at_once);
-        for (int r = 0; r < g->n_rows; r++)
-            pack_row(linear, kernels, g->x + (size_t)r * g->x_stride, r);
-        if (linear->type == WEIGHT_BF16)
-            kernels->gemm_bf16(g);
-        else if (linear->type == WEIGHT_INT8)
-            kernels->gemm_int8(g);
-        else
-            kernels->gemm_int4(g);
-        g->x += (size_t)g->n_rows * g->x_stride;
-        g->y += (size_t)g->n_rows * g->y_stride;
+    for (int r = 0; r < n; r++)
+        pack_row(linear, kernels, x + (size_t)r * x_stride, r);
+}
+
+static void multiply(const struct linear *linear, const struct kernels *kernels, const struct gemm *g)
+{
+    switch (linear->type) {
+    case WEIGHT_F32:  kernels->gemm_f32(g); break;
+    case WEIGHT_BF16: kernels->gemm_bf16(g); break;
+    case WEIGHT_INT8: kernels->gemm_int8(g); break;
+    case WEIGHT_INT4: kernels->gemm_int4(g); break;
     }
 }
 
@@ -289,21 +306,52 @@ void linear_apply(const struct linear *linear, const struct kernels *kernels, co
 {
     if (linear->panels == NULL || n_rows == 0)
         return;
-    struct gemm g = {
-        .x = x, .x_stride = x_stride, .n_rows = n_rows,
-        .panels = linear->panels, .panel_bytes = linear->panel_bytes,
-        .n_outputs = linear->n_outputs, .group = linear->group, .leaf_end = linear->leaf_end, .part = &linear->part,
-        .y = y, .y_stride = y_stride, .node_stride = node_stride,
-    };
-    if (linear->scratch != NULL)
-        apply_packed(linear, kernels, &g);
-    else if (linear->type == WEIGHT_F32)
-        kernels->gemm_f32(&g);
-    else
-        kernels->gemm_bf16(&g);
+    struct gemm g = gemm_of(linear);
+    g.y = y;
+    g.y_stride = y_stride;
+    g.node_stride = node_stride;
+    int at_once = linear->scratch != NULL ? rows_at_once(linear, linear->scratch, kernels->row_unit) : n_rows;
+    for (int first = 0; first < n_rows; first += g.n_rows) {
+        take_rows(linear, kernels, x + (size_t)first * x_stride, x_stride, least(n_rows - first, at_once), &g);
+        multiply(linear, kernels, &g);
+        g.y += (size_t)g.n_rows * y_stride;
+    }
     if (linear->bias != NULL)
         for (int r = 0; r < n_rows; r++)
             kernels->add(y + (size_t)r * y_stride, linear->bias, linear->n_outputs);
+}
+
+/* Rows that stay in the second cache while panels pass. */
+static int rows_in_cache(const struct linear *linear, const struct kernels *kernels)
+{
+    size_t row_bytes = linear->scratch != NULL ? linear->packed_row_bytes : (size_t)linear->n_inputs * sizeof(float);
+    int n = (int)(ROWS_BYTES / row_bytes) & ~(MAX_TILE_ROWS - 1);
+    n = n > MAX_TILE_ROWS ? n : MAX_TILE_ROWS;
+    return linear->scratch != NULL ? least(n, rows_at_once(linear, linear->scratch, kernels->row_unit)) : n;
+}
+
+void linear_apply_gated(const struct linear *linear, const struct kernels *kernels, const float *x, size_t x_stride,
+                        int n_rows, float *between, float *y, size_t y_stride)
+{
+    if (linear->panels == NULL)
+        return;
+    struct gemm g = gemm_of(linear);
+    g.y = between;
+    int at_once = rows_in_cache(linear, kernels), n_outputs = linear->n_outputs;
+    for (int first = 0; first < n_rows; first += g.n_rows) {
+        take_rows(linear, kernels, x + (size_t)first * x_stride, x_stride, least(n_rows - first, at_once), &g);
+        int together = GATED_FLOATS / g.n_rows / (2 * PANEL_WIDTH) * (2 * PANEL_WIDTH);
+        for (int output = 0; output < n_outputs; output += g.n_outputs) {
+            g.panels = (const char *)linear->panels + (size_t)(output / PANEL_WIDTH) * linear->panel_bytes;
+            g.n_outputs = least(n_outputs - output, together);
+            g.y_stride = (size_t)g.n_outputs;
+            multiply(linear, kernels, &g);
+            int n = least(linear->n_gated - output / 2, g.n_outputs / 2);
+            for (int r = 0; r < g.n_rows; r++)
+                kernels->silu_multiply(y + (size_t)(first + r) * y_stride + output / 2,
+                                       between + (size_t)r * g.y_stride, n);
+        }
+    }
 }
 
 void linear_apply_bit(const struct linear *linear, const struct kernels *kernels, const float *x,

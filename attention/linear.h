@@ -62,13 +62,15 @@ struct linear {
     size_t packed_row_bytes;
     int n_padded;                   /* the last leaf_end */
     int group;                      /* inputs that share a scale; 0 if not quantised */
+    int n_gated;                    /* outputs of linear_apply_gated; 0: not made for it */
 };
 
 struct linear_spec {
     enum weight_type type;
     const struct matrix *rows;      /* [n_parts], stacked; all with n_inputs columns */
     int n_parts;
-    const struct matrix *bias;      /* [n_parts] vectors, or NULL; an absent one is zero */
+    int gated;                      /* 1: two parts of as many rows, gate and up, for linear_apply_gated */
+    const struct matrix *bias;      /* [n_parts] vectors, or NULL; an absent one is zero; none if gated */
     /* Row-parallel: the tree and this rank's leaves; leaf k covers the columns
      * [k * n / n_leaves, (k + 1) * n / n_leaves) of the whole matrix, and `rows`
      * are the columns of [begin, end) only.  n_leaves 0: not row-parallel. */
@@ -87,6 +89,14 @@ MUST_CHECK enum status linear_create(struct linear *linear, const struct linear_
 /* y[node][n_rows][y_stride] = x[n_rows][x_stride] W^T (+ b); see struct gemm. */
 void linear_apply(const struct linear *linear, const struct kernels *kernels, const float *x,
                   size_t x_stride, int n_rows, float *y, size_t y_stride, size_t node_stride);
+
+/* y[n_rows][y_stride] = silu(x W_gate^T) * (x W_up^T), n_gated wide (SwiGLU: Shazeer, "GLU
+ * Variants Improve Transformer", 2020).  Panels of gate and of up take turns, and what comes of a few
+ * of them is multiplied before it leaves the second cache: the products of long prompts
+ * would not fit there.  between [GATED_FLOATS] is scratch. */
+enum { GATED_FLOATS = 1 << 16 };
+void linear_apply_gated(const struct linear *linear, const struct kernels *kernels, const float *x, size_t x_stride,
+                        int n_rows, float *between, float *y, size_t y_stride);
 
 size_t linear_bytes(const struct linear *linear);       /* of the packed panels */
 

@@ -120,17 +120,19 @@ static void pack_panel(const struct panel *p)
     }
 }
 
-/* Row `output` of the stacked parts, as floats; zero past the last. */
-static void read_row(const struct linear_spec *spec, int64_t output, int n_inputs, float *row)
+/* Lane `lane` of a panel, as floats: a row of the stacked parts, or of the one whose turn it is;
+ * zero past the last. */
+static void read_row(const struct linear_spec *spec, int panel, int lane, int n_inputs, float *row)
 {
-    int part = 0;
-    while (part < spec->n_parts && output >= spec->rows[part].n_rows)
-        output -= spec->rows[part++].n_rows;
-    if (part == spec->n_parts) {
+    int64_t at = (int64_t)(spec->gated ? panel / 2 : panel) * PANEL_WIDTH + lane;
+    int part = spec->gated ? panel % 2 : 0;
+    while (!spec->gated && part < spec->n_parts && at >= spec->rows[part].n_rows)
+        at -= spec->rows[part++].n_rows;
+    if (part == spec->n_parts || at >= spec->rows[part].n_rows) {
         memset(row, 0, (size_t)n_inputs * sizeof *row);
         return;
     }
-    matrix_read_row(&spec->rows[part], output, row);
+    matrix_read_row(&spec->rows[part], at, row);
     if (spec->ternary)
         linear_make_ternary(row, n_inputs, spec->ternary_mean);
 }
@@ -147,7 +149,7 @@ enum status linear_pack(struct linear *l, const struct linear_spec *spec, struct
     enum status s = ARENA_ARRAY(&scratch, (size_t)l->n_inputs * PANEL_WIDTH, &rows, err);
     for (int i = 0; s == STATUS_OK && i < n_panels; i++) {
         for (int o = 0; o < PANEL_WIDTH; o++)
-            read_row(spec, (int64_t)i * PANEL_WIDTH + o, l->n_inputs, rows + (size_t)o * (size_t)l->n_inputs);
+            read_row(spec, i, o, l->n_inputs, rows + (size_t)o * (size_t)l->n_inputs);
         struct panel panel = { l, rows, offset, (char *)l->panels + (size_t)i * l->panel_bytes };
         pack_panel(&panel);
     }

@@ -52,13 +52,12 @@ static void run_norm(struct rows *r)
     r->k->rms_norm(r->c, r->b, r->b, VECTOR, 1e-6f, 1);
 }
 
-/* In place again and again, numbers would become too small for a processor's fast path. */
 static void run_silu(struct rows *r)
 {
-    memcpy(r->a, r->c, VECTOR * sizeof *r->a);
-    r->k->silu_multiply(r->a, r->b, VECTOR);
+    r->k->silu_multiply(r->a, r->keys, VECTOR);
 }
 
+/* In place again and again, numbers would become too small for a processor's fast path. */
 static void run_sigmoid(struct rows *r)
 {
     memcpy(r->a, r->c, VECTOR * sizeof *r->a);

@@ -277,14 +277,7 @@ static void output(struct compare_rank *r)
 
 static void mlp(struct compare_rank *r)
 {
-    const struct kernels *k = r->spec.kernels;
-    size_t both = (size_t)r->layer.gate_up.n_outputs, own = both / 2, hidden = (size_t)r->shared.hidden;
-    float *rows = r->shared.hidden_mlp;
-    linear_apply(&r->layer.gate_up, k, r->shared.normed, hidden, r->step.n_rows, rows, both, 0);
-    for (int row = 0; row < r->step.n_rows; row++)
-        k->silu_multiply(rows + (size_t)row * both, rows + (size_t)row * both + own, (int)own);
-    linear_apply(&r->layer.down, k, rows, both, r->step.n_rows, r->partials, hidden,
-                 (size_t)r->step.n_rows * hidden);
+    layer_mlp(&r->layer, r->step.n_rows, r->partials);
 }
 
 static void norm(struct compare_rank *r, const float *weight)

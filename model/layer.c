@@ -84,7 +84,8 @@ enum status layer_shared_create(struct layer_shared *s, const struct attention_c
     size_t heads = (size_t)attention->n_heads * (size_t)attention->value_dim;
     int own = intermediate / options->n_ranks + intermediate / MLP_LEAVES + 4;
     TRY(arena_take(scratch, rows, (size_t)hidden * 4, (void **)&s->normed, err));
-    TRY(arena_take(scratch, rows, (size_t)own * 8, (void **)&s->hidden_mlp, err));
+    TRY(arena_take(scratch, rows, (size_t)own * 4, (void **)&s->gated, err));
+    TRY(ARENA_ARRAY(scratch, GATED_FLOATS, &s->between, err));
     TRY(arena_take(scratch, rows, (size_t)hidden * 4, (void **)&s->sum, err));
     return arena_take(scratch, rows, heads * 4, (void **)&s->all_heads, err);
 }
@@ -99,7 +100,7 @@ static enum status create_mlp(struct layer *layer, const struct layer_weights *w
     int n = linear_leaf_column(s->intermediate, MLP_LEAVES, end_leaf) - first;
     struct matrix rows[2] = { matrix_rows(w->gate, first, n), matrix_rows(w->up, first, n) };
     struct linear_spec spec = {
-        .type = s->options.weight_type, .rows = rows, .n_parts = 2,
+        .type = s->options.weight_type, .rows = rows, .n_parts = 2, .gated = 1,
         .kernels = s->options.kernels, .scratch = s->options.scratch,
     };
     TRY(linear_create(&layer->gate_up, &spec, weights, err));
@@ -297,19 +298,13 @@ static void norm_rows(const struct layer_shared *s, const float *weight, const f
     }
 }
 
-static enum status run_mlp(struct layer *layer, int n_rows, float *out)
+void layer_mlp(struct layer *layer, int n_rows, float *nodes)
 {
     struct layer_shared *s = layer->shared;
     const struct kernels *k = s->options.kernels;
-    size_t both = (size_t)layer->gate_up.n_outputs, own = both / 2, hidden = (size_t)s->hidden;
-    linear_apply(&layer->gate_up, k, s->normed, hidden, n_rows, s->hidden_mlp, both, 0);
-    for (int r = 0; r < n_rows; r++) {
-        float *gate = s->hidden_mlp + (size_t)r * both;
-        k->silu_multiply(gate, gate + own, (int)own);
-    }
-    linear_apply(&layer->down, k, s->hidden_mlp, both, n_rows, comm_outbox(s->comm, s->options.rank), hidden,
-                 (size_t)n_rows * hidden);
-    return all_reduce(s, &s->mlp_plan, layer->down.part.n_nodes, n_rows, out);
+    size_t own = (size_t)layer->gate_up.n_gated, hidden = (size_t)s->hidden;
+    linear_apply_gated(&layer->gate_up, k, s->normed, hidden, n_rows, s->between, s->gated, own);
+    linear_apply(&layer->down, k, s->gated, own, n_rows, nodes, hidden, (size_t)n_rows * hidden);
 }
 
 enum status layer_run(struct layer *layer, const struct attention_step *step, float *x)
@@ -321,7 +316,8 @@ enum status layer_run(struct layer *layer, const struct attention_step *step, fl
     TRY(layer_attention(s, layer->attention, step, s->normed, s->sum));
     s->options.kernels->add(x, s->sum, n);
     norm_rows(s, layer->post_norm, x, step->n_rows);
-    TRY(run_mlp(layer, step->n_rows, s->sum));
+    layer_mlp(layer, step->n_rows, comm_outbox(s->comm, s->options.rank));
+    TRY(all_reduce(s, &s->mlp_plan, layer->down.part.n_nodes, step->n_rows, s->sum));
     s->options.kernels->add(x, s->sum, n);
     return STATUS_OK;
 }

@@ -36,7 +36,8 @@ struct layer_shared {
     struct reduce_plan attention_plan, mlp_plan;
     int exchanges_branches;     /* heads' branches lie on several ranks */
     float *normed;              /* [max_rows][H] */
-    float *hidden_mlp;          /* [max_rows][2 * own width]: gate, up */
+    float *gated;               /* [max_rows][own width of the MLP] */
+    float *between;             /* [GATED_FLOATS] */
     float *all_heads;           /* [max_rows][N * V]; BitLinear, or summed branches */
     float *sum;                 /* [max_rows][H] */
 };
@@ -45,7 +46,7 @@ struct layer {
     struct layer_shared *shared;
     const float *input_norm, *post_norm;
     struct attention *attention;
-    struct linear gate_up;      /* own rows of gate, then of up */
+    struct linear gate_up;      /* own rows of gate and up, gated */
     struct linear down;
 };
 
@@ -70,6 +71,9 @@ MUST_CHECK enum status layer_run(struct layer *layer, const struct attention_ste
  * bias, summed over the ranks.  PEER_FAILED. */
 MUST_CHECK enum status layer_attention(struct layer_shared *shared, struct attention *attention,
                                        const struct attention_step *step, const float *x, float *out);
+
+/* The MLP of shared->normed [n_rows][H]: this rank's nodes of the sum, [node][n_rows][H]. */
+void layer_mlp(struct layer *layer, int n_rows, float *nodes);
 
 size_t layer_weight_bytes(const struct layer *layer);
 

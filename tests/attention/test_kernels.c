@@ -521,8 +521,14 @@ static void elementwise_table(const struct kernels *k)
         float gate[MAX], sum[MAX];
         for (int i = 0; i < n; i++)
             gate[i] = x[i] * (n % 4 == 0 ? 200.0f : 6.0f);
-        memcpy(out, gate, sizeof out);
-        k->silu_multiply(out, y, n);
+        float gate_up[2 * MAX];
+        for (int i = 0; i < MAX; i++) {
+            gate_up[i / PANEL_WIDTH * 2 * PANEL_WIDTH + i % PANEL_WIDTH] = i < n ? gate[i] : 0;
+            gate_up[(i / PANEL_WIDTH * 2 + 1) * PANEL_WIDTH + i % PANEL_WIDTH] = y[i];
+        }
+        out[n % MAX] = 77;
+        k->silu_multiply(out, gate_up, n);
+        assert_true(n == MAX || out[n] == 77);
         memcpy(sum, y, sizeof sum);
         k->sigmoid_multiply(sum, gate, n);
         for (int i = 0; i < n; i++) {

@@ -122,6 +122,69 @@ static void every_type_is_the_plain_sum_within_its_rounding(void **state)
     }
 }
 
+/* gate and up apart, then the formula. */
+static void check_gated(const struct kernels *k, enum weight_type type, int inputs, int outputs, int rows)
+{
+    struct rng rng;
+    rng_seed(&rng, (uint64_t)(inputs + outputs));
+    struct layer part[2];
+    struct matrix rows_of[2];
+    struct linear gated, apart[2];
+    for (int p = 0; p < 2; p++) {
+        open_layer(&part[p], &rng, inputs, outputs);
+        rows_of[p] = view(&part[p]);
+        struct linear_spec spec = { .type = type, .rows = &rows_of[p], .n_parts = 1, .kernels = k };
+        assert_int_equal(linear_create(&apart[p], &spec, &part[p].arena, NULL), STATUS_OK);
+    }
+    struct linear_spec spec = { .type = type, .rows = rows_of, .n_parts = 2, .gated = 1, .kernels = k };
+    assert_int_equal(linear_create(&gated, &spec, &part[0].arena, NULL), STATUS_OK);
+    assert_int_equal(gated.n_gated, outputs);
+    size_t stride = (size_t)outputs + 3, n = (size_t)rows * stride;
+    float *x = malloc((size_t)(rows * inputs) * 4), *between = malloc(GATED_FLOATS * 4);
+    float *y = malloc(n * 4), *gate = malloc(n * 4), *up = malloc(n * 4);
+    for (int i = 0; i < rows * inputs; i++)
+        x[i] = random_float(&rng);
+    for (size_t i = 0; i < n; i++)
+        y[i] = 77;
+    linear_apply(&apart[0], k, x, (size_t)inputs, rows, gate, stride, 0);
+    linear_apply(&apart[1], k, x, (size_t)inputs, rows, up, stride, 0);
+    linear_apply_gated(&gated, k, x, (size_t)inputs, rows, between, y, stride);
+    for (size_t i = 0; i < n; i++) {
+        if (i % stride >= (size_t)outputs) {
+            assert_true(y[i] == 77);
+            continue;
+        }
+        double want = (double)gate[i] / (1 + exp(-(double)gate[i])) * (double)up[i];
+        assert_true(fabs((double)y[i] - want) <= 1e-6 * (1 + fabs(want)));
+    }
+    memcpy(gate, y, n * 4);
+    for (int r = 0; r < rows; r++) {
+        linear_apply_gated(&gated, k, x + (size_t)r * (size_t)inputs, 0, 1, between, up, stride);
+        assert_memory_equal(up, gate + (size_t)r * stride, (size_t)outputs * 4);
+    }
+    free(x);
+    free(between);
+    free(y);
+    free(gate);
+    free(up);
+    close_layer(&part[0]);
+    close_layer(&part[1]);
+}
+
+static void gated_is_silu_of_the_gate_times_up(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        const struct kernels *k = kernels_select(tables[t]);
+        for (int type = WEIGHT_F32; k != NULL && type <= (int)WEIGHT_INT4; type++) {
+            for (int outputs = 1; outputs <= 50; outputs += 7)
+                check_gated(k, (enum weight_type)type, 40 + outputs, outputs, 1 + outputs % 19);
+            check_gated(k, (enum weight_type)type, 64, 850, 70);        /* panels in several parts */
+            check_gated(k, (enum weight_type)type, 6000, 20, 70);       /* rows in several */
+        }
+    }
+}
+
 /* int8 sums are exact, so every table agrees but for the order of float rounding. */
 static void int8_agrees_between_tables(void **state)
 {
@@ -250,6 +313,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_is_the_plain_sum_within_its_rounding),
+        cmocka_unit_test(gated_is_silu_of_the_gate_times_up),
         cmocka_unit_test(int8_agrees_between_tables),
         cmocka_unit_test(any_ranks_add_up_to_the_same_bits),
         cmocka_unit_test(bitlinear_is_exact),
