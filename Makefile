@@ -213,7 +213,7 @@ run-tsan:
 
 # Plain C on another architecture: what computes, and the golden files and a server
 # through the real binary; not what measures time or runs for minutes natively.
-AARCH64_TESTS := tests/(base|cache|parallel|attention|model|golden)/|tests/server/(test_(api|body|engine|http|loop|reply|router|s)|degrees)
+AARCH64_TESTS := tests/(base|cache|parallel|attention|model|golden)/|tests/server/(test_(api|body|engine|http|loop|no_malloc|reply|router|s)|cache_save|degrees)
 test-aarch64: deps deps-aarch64
 	@tools/foreign-root arm64 build/aarch64/root
 	@$(MAKE) --no-print-directory MODE=aarch64 -j$$(nproc) all tests
