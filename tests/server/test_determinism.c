@@ -132,10 +132,11 @@ static void run_requests(struct running_model *m, const struct setting *s, struc
         take_events(m, N_REQUESTS, out);
 }
 
-static uint64_t run_setting(const char *dir, const struct setting *s, struct outcomes *out)
+/* weights: an enum weight_type, or MODEL_WEIGHTS_AUTO. */
+static uint64_t run_weights(const char *dir, const struct setting *s, int weights, struct outcomes *out)
 {
     struct model_options model = {
-        .n_ranks = s->n_ranks, .weight_type = MODEL_WEIGHTS_AUTO, .cache_type = s->cache, .block_size = 16,
+        .n_ranks = s->n_ranks, .weight_type = weights, .cache_type = s->cache, .block_size = 16,
         .mla_by_chunk = s->by_chunk, .n_blocks = s->n_blocks, .max_rows = 128, .max_length = MAX_LENGTH,
     };
     struct scheduler_options scheduler = {
@@ -152,6 +153,11 @@ static uint64_t run_setting(const char *dir, const struct setting *s, struct out
     engine_read_state(m.engine, &state);
     running_model_close(&m);
     return state.n_preemptions;
+}
+
+static uint64_t run_setting(const char *dir, const struct setting *s, struct outcomes *out)
+{
+    return run_weights(dir, s, MODEL_WEIGHTS_AUTO, out);
 }
 
 static void compare(const char *dir, const struct setting *s, const struct outcomes *got,
@@ -240,6 +246,46 @@ static void check_model(const char *dir)
     free(got);
 }
 
+static const struct setting weight_settings[] = {
+    { "together, shuffled, prefixes", 1, CACHE_BF16, 0, 7, 1, 0, 1, 1, 400 },
+    { "preempted", 1, CACHE_BF16, 0, 0, 0, 0, 1, 0, 14 },
+    { "2 ranks by chunk", 2, CACHE_BF16, 1, 0, 1, 0, 1, 1, 400 },
+    { "4 ranks", 4, CACHE_BF16, 0, 7, 0, 0, 1, 0, 400 },
+    { "8 ranks", 8, CACHE_BF16, 0, 0, 1, 0, 1, 1, 400 },
+};
+
+/* Products in f32, int8 and int4 are made by kernels of their own, and groups lie otherwise on each degree. */
+static void check_weights(const char *dir)
+{
+    static const enum weight_type types[] = { WEIGHT_F32, WEIGHT_BF16, WEIGHT_INT8, WEIGHT_INT4 };
+    enum { N_TYPES = sizeof types / sizeof types[0] };
+    struct outcomes *want = malloc(N_TYPES * sizeof *want), *got = malloc(sizeof *got);
+    static const struct setting alone = { "alone", 1, CACHE_BF16, 0, 0, 0, 0, 0, 0, 400 };
+    for (int t = 0; t < N_TYPES; t++) {
+        run_weights(dir, &alone, types[t], &want[t]);
+        for (int other = 0; other < t; other++)
+            assert_memory_not_equal(&want[t], &want[other], sizeof *want);
+        for (size_t i = 0; i < sizeof weight_settings / sizeof weight_settings[0]; i++) {
+            const struct setting *s = &weight_settings[i];
+            if (!running_model_ranks_valid(dir, s->n_ranks))
+                continue;
+            print_message("%s, %s weights, %s\n", dir, weight_type_name(types[t]), s->label);
+            run_weights(dir, s, types[t], got);
+            compare(dir, s, got, &want[t]);
+        }
+    }
+    free(want);
+    free(got);
+}
+
+static void every_weight_type_is_deterministic(void **state)
+{
+    static const char *const kinds[] = { "mla", "mla_rope", "mlra", "mlra_4", "ccgqa", "gqa" };
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        check_weights(fixture_model(kinds[i]));
+}
+
 /* One test a formulation, so that a failure names it. */
 #define FORMULATION(name) \
     static void name##_is_deterministic(void **state) { (void)state; check_model(fixture_model(#name)); } \
@@ -271,6 +317,7 @@ int main(void)
         TESTS_OF(mla),    TESTS_OF(mla_paper), TESTS_OF(mla_rope), TESTS_OF(mlra), TESTS_OF(mlra_2),
         TESTS_OF(mlra_4), TESTS_OF(gla_2),     TESTS_OF(gla_4),    TESTS_OF(cca),  TESTS_OF(ccgqa),
         TESTS_OF(gqa),    TESTS_OF(mha),       TESTS_OF(mlra_4_gated),             TESTS_OF(mlra_bitnet),
+        cmocka_unit_test(every_weight_type_is_deterministic),
     };
     return cmocka_run_group_tests_name("determinism", tests, NULL, NULL);
 }
