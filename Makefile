@@ -97,7 +97,7 @@ FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 TESTS   := $(TEST_SRC:%.c=$(B)/%)
 
 # The demo model travels inside the binary.
-DEMO := $(wildcard $(addprefix models/demo-mlra/,config.json model.safetensors tokenizer.json \
+DEMO := $(wildcard $(addprefix models/demo-mlra-4/,config.json model.safetensors tokenizer.json \
           tokenizer_config.json generation_config.json chat_template.jinja)) web/index.html
 
 all: $(B)/latentd

@@ -1,7 +1,7 @@
 /* embedded.h - the files of the demo model, linked into the program.
  *
  * `latentd serve` without --model needs no file beside the binary: the build
- * copies models/demo-mlra/ into it (tools/embed).  A tree without that folder
+ * copies models/demo-mlra-4/ into it (tools/embed).  A tree without that folder
  * builds an empty table.
  *
  * Threads: any.  Memory: none; the bytes are read-only and live as long as the

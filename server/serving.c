@@ -217,7 +217,7 @@ enum status serving_open(struct serving *s, const struct serving_options *option
     enum status status;
     if (embedded) {
         status = unpack_embedded(s->model_dir, err);
-        snprintf(s->name, sizeof s->name, "demo-mlra");
+        snprintf(s->name, sizeof s->name, "demo-mlra-4");
     } else {
         snprintf(s->model_dir, sizeof s->model_dir, "%s", options->model);
         name_model(s);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEMO "models/demo-mlra"
+#define DEMO "models/demo-mlra-4"
 
 static const char *const names[] = {
     "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "generation_config.json",

@@ -20,6 +20,6 @@ train_lane() {
     done
 }
 
-train_lane "mlra ccgqa mlra_4" "$@" &
+train_lane "mlra_4 ccgqa mlra" "$@" &
 train_lane "mla mla_rope cca" "$@" &
 wait
