@@ -75,6 +75,13 @@ def read_json(path):
         return json.load(file)
 
 
+def guidellm_environment(folder):
+    """Nothing is to be looked for elsewhere, and no other library is to use what is not torch."""
+    write_torch(folder)
+    return dict(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HOME=folder, USE_TORCH="0", PYTHONPATH=folder,
+                GUIDELLM__MAX_WORKER_PROCESSES="1")
+
+
 def guidellm(target, path, shape, timeout=120):
     """What guidellm writes of a run of streamed requests to path."""
     options = {
@@ -87,15 +94,11 @@ def guidellm(target, path, shape, timeout=120):
         "data-loader": {"kind": "pytorch", "samples": shape.requests, "num_workers": 0},
     }
     with tempfile.TemporaryDirectory() as folder:
-        write_torch(folder)
         out = pathlib.Path(folder, "out.json")
         options["output"] = {"kind": "json", "path": str(out)}
-        # Nothing is to be looked for elsewhere, and no other library is to use what is not torch.
-        environment = dict(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HOME=folder, USE_TORCH="0",
-                           PYTHONPATH=folder, GUIDELLM__MAX_WORKER_PROCESSES="1")
         run_tool([target.program, "run", "--disable-console",
                   *(word for name, value in options.items() for word in ("--" + name, json.dumps(value)))],
-                 environment, folder, timeout)
+                 guidellm_environment(folder), folder, timeout)
         return read_json(out)["benchmarks"]
 
 
