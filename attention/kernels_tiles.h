@@ -138,7 +138,7 @@ static void copy_sums(const struct gemm *g, const struct tile_block *b, int node
 /* The sums of leaves and of what was added of them, [rows][panels * 16] each. */
 struct sum_stack {
     int top, node;                  /* how many there are; the next node to be written */
-    float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
+    _Alignas(TILE_LINE) float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
 };
 
 /* Leaf i is the last of the stack: adds what is complete and writes nodes that are. */
@@ -289,7 +289,7 @@ INLINE void scale_tile(const struct int8_leaf *in, const int32_t products[4][TIL
 INLINE void leaf_tiles_int8(struct int8_leaf *in, struct ahead *ahead, int n, float *sums, const int rows,
                             const int panels)
 {
-    int32_t products[4][TILE_FLOATS];
+    _Alignas(TILE_LINE) int32_t products[4][TILE_FLOATS];
     const int n_tiles = rows / TILE_ROWS * panels;
     memset(sums, 0, (size_t)(rows * panels * PANEL_WIDTH) * sizeof *sums);
     for (int k = 0; k <= n; k++) {
@@ -541,7 +541,7 @@ static void tiles_score(const struct score_bf16_block *b)
     tiles_open(TILE_ROWS);
     int two = b->n_rows > TILE_ROWS;
     for (int key = 0; key < b->n_keys; key += TILE_ROWS) {
-        float sums[2][TILE_FLOATS];
+        _Alignas(TILE_LINE) float sums[2][TILE_FLOATS];
         const char *queries = (const char *)b->packed_queries;
         struct ahead ahead = next_keys(b, key);
         TILE_ZERO(0);
@@ -549,7 +549,7 @@ static void tiles_score(const struct score_bf16_block *b)
         for (int d = 0; d < b->width; d += TILE_INPUTS, queries += 2 * TILE_BYTES) {
             const uint16_t *keys = b->keys + (size_t)key * b->key_stride + d;
             size_t stride = b->key_stride * 2;
-            uint16_t last[TILE_BYTES / 2];
+            _Alignas(TILE_LINE) uint16_t last[TILE_BYTES / 2];
             if (d + TILE_INPUTS > b->width) {
                 copy_last_columns(b, key, d, last);
                 keys = last;
@@ -573,30 +573,34 @@ static void tiles_score(const struct score_bf16_block *b)
     tiles_close();
 }
 
-/* 32 columns of two value rows, as words of both: the first 16 columns, the others. */
-INLINE void interleave(vecu out[2], const uint16_t *low, const uint16_t *high, int n_columns)
+/* Columns [d, d + 32) of 32 rows as two tiles of weights, the words of two rows in turn.  Unpacking works
+ * within quarters of a vector, so that quarter q of the first tile is columns 8 q .. 8 q + 3, of the second the
+ * next four. */
+INLINE void value_tiles(const uint16_t *const *rows, int d, __mmask32 columns, char *out)
 {
-    __mmask32 mask = n_columns >= TILE_INPUTS ? 0xffffffffu : (1u << n_columns) - 1;
-    __m512i a = low != NULL ? _mm512_maskz_loadu_epi16(mask, low) : _mm512_setzero_si512();
-    __m512i b = high != NULL ? _mm512_maskz_loadu_epi16(mask, high) : _mm512_setzero_si512();
-    const __m512i first = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37,
-                                           5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
-    const __m512i second = _mm512_or_si512(first, _mm512_set1_epi16(16));
-    out[0] = (vecu)_mm512_permutex2var_epi16(a, first, b);
-    out[1] = (vecu)_mm512_permutex2var_epi16(a, second, b);
+    UNROLL
+    for (int p = 0; p < TILE_ROWS; p++) {
+        __m512i even = _mm512_maskz_loadu_epi16(columns, rows[2 * p] + d);
+        __m512i odd = _mm512_maskz_loadu_epi16(columns, rows[2 * p + 1] + d);
+        _mm512_storeu_si512(out + p * TILE_LINE, _mm512_unpacklo_epi16(even, odd));
+        _mm512_storeu_si512(out + TILE_BYTES + p * TILE_LINE, _mm512_unpackhi_epi16(even, odd));
+    }
 }
 
-/* 32 keys from `key` on, 32 columns from d on: two tiles of weights. */
-static void value_tiles(const struct value_bf16_block *b, int key, int d, char out[2 * TILE_BYTES])
+/* A row of sums of both tiles, in the order of columns. */
+INLINE void put_values(float *out, const float sums[TILE_INPUTS], int n)
 {
-    for (int p = 0; p < TILE_ROWS; p++) {
-        int s = key + 2 * p;
-        vecu words[2];
-        interleave(words, s < b->n_keys ? b->rows[s] + d : NULL, s + 1 < b->n_keys ? b->rows[s + 1] + d : NULL,
-                   b->width - d);
-        *(vecu *)(void *)(out + p * TILE_LINE) = words[0];
-        *(vecu *)(void *)(out + TILE_BYTES + p * TILE_LINE) = words[1];
-    }
+    vec first = load_vec(sums), second = load_vec(sums + LANES);
+    vec low = __builtin_shufflevector(first, second, 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+    vec high = __builtin_shufflevector(first, second, 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
+    if (n >= LANES)
+        store_vec(out, low);
+    else if (n > 0)
+        store_some(out, low, n);
+    if (n >= TILE_INPUTS)
+        store_vec(out + LANES, high);
+    else if (n > LANES)
+        store_some(out + LANES, high, n - LANES);
 }
 
 /* [row][32 keys of each step]: rows for tiles, zero where there is no row or key. */
@@ -614,34 +618,66 @@ static void pack_weights(const struct value_bf16_block *b, uint16_t out[MAX_TILE
         }
 }
 
+static __mmask32 first_columns(int n)
+{
+    return n >= TILE_INPUTS ? 0xffffffffu : n > 0 ? (__mmask32)(1u << n) - 1 : 0;
+}
+
+/* Sums of columns [d, d + 32) in 0 and 1, and in 2 and 3 of 16 more rows (two_rows), or of the 32 columns that
+ * follow: either way there are four to be added to in turn. */
+INLINE void sum_values(const uint16_t weights[MAX_TILE_ROWS][MAX_VALUE_KEYS], const uint16_t *const *rows, int n_keys,
+                       int d, int width, const int two_rows)
+{
+    enum { WEIGHT_STRIDE = MAX_VALUE_KEYS * 2 };
+    _Alignas(TILE_LINE) char values[2][2 * TILE_BYTES];
+    __mmask32 columns = first_columns(width - d), more = first_columns(width - d - TILE_INPUTS);
+    zero_sums();
+    for (int key = 0; key < n_keys; key += TILE_INPUTS) {
+        value_tiles(rows + key, d, columns, values[0]);
+        if (!two_rows && more != 0)
+            value_tiles(rows + key, d + TILE_INPUTS, more, values[1]);
+        TILE_LOAD(4, &weights[0][key], WEIGHT_STRIDE);
+        TILE_LOAD(6, values[0], TILE_LINE);
+        TILE_LOAD(7, values[0] + TILE_BYTES, TILE_LINE);
+        TILE_DOT_BF16(0, 4, 6);
+        TILE_DOT_BF16(1, 4, 7);
+        if (two_rows) {
+            TILE_LOAD(5, &weights[TILE_ROWS][key], WEIGHT_STRIDE);
+            TILE_DOT_BF16(2, 5, 6);
+            TILE_DOT_BF16(3, 5, 7);
+        } else if (more != 0) {
+            TILE_LOAD(6, values[1], TILE_LINE);
+            TILE_LOAD(7, values[1] + TILE_BYTES, TILE_LINE);
+            TILE_DOT_BF16(2, 4, 6);
+            TILE_DOT_BF16(3, 4, 7);
+        }
+    }
+}
+
 static void tiles_add_values(const struct value_bf16_block *b)
 {
-    uint16_t weights[MAX_TILE_ROWS][MAX_VALUE_KEYS];
-    enum { WEIGHT_STRIDE = MAX_VALUE_KEYS * 2 };
+    _Alignas(TILE_LINE) uint16_t weights[MAX_TILE_ROWS][MAX_VALUE_KEYS];
+    const uint16_t *rows[MAX_VALUE_KEYS];
     pack_weights(b, weights);
+    /* Keys that are not there have no weight; any row will do for them. */
+    for (int key = 0; key < MAX_VALUE_KEYS; key++)
+        rows[key] = b->rows[key < b->n_keys ? key : 0];
     tiles_open(TILE_ROWS);
-    int two = b->n_rows > TILE_ROWS;
-    for (int d = 0; d < b->width; d += TILE_INPUTS) {
-        float sums[MAX_TILE_ROWS][TILE_INPUTS];
-        zero_sums();
-        for (int key = 0; key < b->n_keys; key += TILE_INPUTS) {
-            char values[2 * TILE_BYTES];
-            value_tiles(b, key, d, values);
-            TILE_LOAD(4, &weights[0][key], WEIGHT_STRIDE);
-            TILE_LOAD(6, values, TILE_LINE);
-            TILE_LOAD(7, values + TILE_BYTES, TILE_LINE);
-            TILE_DOT_BF16(0, 4, 6);
-            TILE_DOT_BF16(1, 4, 7);
-            if (two) {
-                TILE_LOAD(5, &weights[TILE_ROWS][key], WEIGHT_STRIDE);
-                TILE_DOT_BF16(2, 5, 6);
-                TILE_DOT_BF16(3, 5, 7);
-            }
-        }
+    int two_rows = b->n_rows > TILE_ROWS, n = least(b->n_rows, TILE_ROWS);
+    for (int d = 0; d < b->width; d += two_rows ? TILE_INPUTS : 2 * TILE_INPUTS) {
+        _Alignas(TILE_LINE) float sums[MAX_TILE_ROWS][TILE_INPUTS];
+        if (two_rows)
+            sum_values((const uint16_t (*)[MAX_VALUE_KEYS])weights, rows, b->n_keys, d, b->width, 1);
+        else
+            sum_values((const uint16_t (*)[MAX_VALUE_KEYS])weights, rows, b->n_keys, d, b->width, 0);
         store_sums(sums[0], TILE_INPUTS, MAX_TILE_ROWS, 2);
-        for (int r = 0; r < b->n_rows; r++)
-            memcpy(b->sums + (size_t)r * b->sum_stride + d, sums[r],
-                   (size_t)least(b->width - d, TILE_INPUTS) * sizeof **sums);
+        for (int r = 0; r < n; r++)
+            put_values(b->sums + (size_t)r * b->sum_stride + d, sums[r], b->width - d);
+        for (int r = 0; r < n && !two_rows; r++)
+            put_values(b->sums + (size_t)r * b->sum_stride + d + TILE_INPUTS, sums[TILE_ROWS + r],
+                       b->width - d - TILE_INPUTS);
+        for (int r = TILE_ROWS; r < b->n_rows; r++)
+            put_values(b->sums + (size_t)r * b->sum_stride + d, sums[r], b->width - d);
     }
     tiles_close();
 }

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-/* A latent row of 512 with a rope key of 64, 16 heads, a block of 32 keys; vectors
- * of 2048.  All of it together is 200 KiB. */
+/* A latent row of 512 with a rope key of 64, 16 heads, a block of 32 keys, or of
+ * bf16 rows a chunk; vectors of 2048.  All of it together is 500 KiB. */
 enum {
-    ROWS = 16, KEYS = 32, KEY_WIDTH = 576, VALUE_WIDTH = 512, VECTOR = 2048,
+    ROWS = 16, KEYS = 32, CHUNK = MAX_VALUE_KEYS, KEY_WIDTH = 576, VALUE_WIDTH = 512, VECTOR = 2048,
     SAMPLE_NS = 2000000,
 };
 
@@ -16,7 +16,7 @@ struct rows {
     const struct bench_rows_spec *spec;
     const struct kernels *k;
     float *queries, *keys, *weights, *sums, *a, *b, *c;
-    uint16_t *halves;
+    uint16_t *halves, *chunk, *packed_queries;
     int8_t *bytes;
     float sink;
 };
@@ -39,6 +39,32 @@ static void run_values(struct rows *r)
     for (int i = 0; i < ROWS * KEYS; i++)
         r->weights[i] = 1e-3f;      /* so that sums stay finite however often this runs */
     r->k->add_values(&b);
+}
+
+static void run_pack_queries(struct rows *r)
+{
+    r->k->pack_queries(r->packed_queries, r->queries, KEY_WIDTH, ROWS, KEY_WIDTH);
+}
+
+static void run_score_bf16(struct rows *r)
+{
+    struct score_bf16_block b = {
+        .packed_queries = r->packed_queries, .keys = r->chunk, .key_stride = KEY_WIDTH,
+        .scores = r->weights, .score_stride = CHUNK, .n_rows = ROWS, .n_keys = CHUNK, .width = KEY_WIDTH,
+    };
+    r->k->score_bf16(&b);
+}
+
+static void run_values_bf16(struct rows *r)
+{
+    const uint16_t *rows[CHUNK];
+    for (int i = 0; i < CHUNK; i++)
+        rows[i] = r->chunk + (size_t)i * KEY_WIDTH;
+    struct value_bf16_block b = {
+        .weights = r->weights, .weight_stride = CHUNK, .rows = rows, .sums = r->sums, .sum_stride = VALUE_WIDTH,
+        .n_rows = ROWS, .n_keys = CHUNK, .width = VALUE_WIDTH,
+    };
+    r->k->add_values_bf16(&b);
 }
 
 static void run_softmax(struct rows *r)
@@ -103,21 +129,27 @@ static const struct {
     const char *name, *shape;
     void (*run)(struct rows *r);
     double bytes, macs;
+    int tiles;                      /* 1: of tables that have tiles, whose peak is that of bf16 */
 } cases[] = {
     { "score", "16 x 32 keys x 576", run_score, 4.0 * (ROWS * KEY_WIDTH + KEYS * KEY_WIDTH + ROWS * KEYS),
-      (double)ROWS * KEYS * KEY_WIDTH },
+      (double)ROWS * KEYS * KEY_WIDTH, 0 },
     { "add_values", "16 x 32 keys x 512", run_values, 4.0 * (2 * ROWS * VALUE_WIDTH + KEYS * VALUE_WIDTH + ROWS * KEYS),
-      (double)ROWS * KEYS * VALUE_WIDTH },
-    { "softmax_part", "2048", run_softmax, 4.0 * VECTOR * 4, 0 },
-    { "rms_norm", "2048", run_norm, 4.0 * VECTOR * 4, 0 },
-    { "silu_multiply", "2048", run_silu, 4.0 * VECTOR * 3, 0 },
-    { "sigmoid_multiply", "2048", run_sigmoid, 4.0 * VECTOR * 3, 0 },
-    { "add", "2048", run_add, 4.0 * VECTOR * 3, 0 },
-    { "scale_add", "2048", run_scale_add, 4.0 * VECTOR * 3, 0 },
-    { "widen_bf16", "2048", run_widen_bf16, 6.0 * VECTOR, 0 },
-    { "widen_int8", "2048", run_widen_int8, 5.0 * VECTOR, 0 },
-    { "pack_bf16", "2048", run_pack_bf16, 6.0 * VECTOR, 0 },
-    { "pack_int8", "2048", run_pack_int8, 5.0 * VECTOR, 0 },
+      (double)ROWS * KEYS * VALUE_WIDTH, 0 },
+    { "score_bf16", "16 x 256 keys x 576", run_score_bf16,
+      2.0 * (ROWS * KEY_WIDTH + CHUNK * KEY_WIDTH) + 4.0 * ROWS * CHUNK, (double)ROWS * CHUNK * KEY_WIDTH, 1 },
+    { "add_values_bf16", "16 x 256 keys x 512", run_values_bf16,
+      4.0 * (ROWS * VALUE_WIDTH + ROWS * CHUNK) + 2.0 * CHUNK * VALUE_WIDTH, (double)ROWS * CHUNK * VALUE_WIDTH, 1 },
+    { "pack_queries", "16 x 576", run_pack_queries, 6.0 * ROWS * KEY_WIDTH, 0, 1 },
+    { "softmax_part", "2048", run_softmax, 4.0 * VECTOR * 4, 0, 0 },
+    { "rms_norm", "2048", run_norm, 4.0 * VECTOR * 4, 0, 0 },
+    { "silu_multiply", "2048", run_silu, 4.0 * VECTOR * 3, 0, 0 },
+    { "sigmoid_multiply", "2048", run_sigmoid, 4.0 * VECTOR * 3, 0, 0 },
+    { "add", "2048", run_add, 4.0 * VECTOR * 3, 0, 0 },
+    { "scale_add", "2048", run_scale_add, 4.0 * VECTOR * 3, 0, 0 },
+    { "widen_bf16", "2048", run_widen_bf16, 6.0 * VECTOR, 0, 0 },
+    { "widen_int8", "2048", run_widen_int8, 5.0 * VECTOR, 0, 0 },
+    { "pack_bf16", "2048", run_pack_bf16, 6.0 * VECTOR, 0, 0 },
+    { "pack_int8", "2048", run_pack_int8, 5.0 * VECTOR, 0, 0 },
 };
 
 /* Seconds of one call, over so many calls that the clock does not matter. */
@@ -138,6 +170,12 @@ static void fill(struct rows *r)
         r->keys[i] = (float)rng_uniform(&rng) - 0.5f;
     for (int i = 0; i < ROWS * KEY_WIDTH; i++)
         r->queries[i] = (float)rng_uniform(&rng) - 0.5f;
+    for (int i = 0; i < CHUNK * KEY_WIDTH; i++)
+        r->chunk[i] = f32_to_bf16((float)rng_uniform(&rng) - 0.5f);
+    for (int i = 0; i < ROWS * CHUNK; i++)
+        r->weights[i] = 1e-3f;
+    if (r->k->pack_queries != NULL)
+        run_pack_queries(r);
     for (int i = 0; i < VECTOR; i++) {
         r->a[i] = (float)rng_uniform(&rng) - 0.5f;
         r->b[i] = (float)rng_uniform(&rng) + 0.5f;
@@ -157,7 +195,7 @@ static void run_case(struct rows *r, size_t i)
     }
     struct bench_kernel_result result = {
         .name = cases[i].name, .shape = cases[i].shape, .bytes = cases[i].bytes, .macs = cases[i].macs,
-        .kind = PEAK_F32, .seconds = &seconds,
+        .kind = cases[i].tiles ? PEAK_BF16 : PEAK_F32, .seconds = &seconds,
     };
     r->spec->on_result(r->spec->context, &result);
     load_series_clear(&seconds);
@@ -167,7 +205,9 @@ static enum status take_memory(struct rows *r, struct arena *arena, struct error
 {
     TRY(ARENA_ARRAY(arena, ROWS * KEY_WIDTH, &r->queries, err));
     TRY(ARENA_ARRAY(arena, KEYS * KEY_WIDTH, &r->keys, err));
-    TRY(ARENA_ARRAY(arena, ROWS * KEYS, &r->weights, err));
+    TRY(ARENA_ARRAY(arena, ROWS * CHUNK, &r->weights, err));
+    TRY(ARENA_ARRAY(arena, CHUNK * KEY_WIDTH, &r->chunk, err));
+    TRY(ARENA_ARRAY(arena, packed_query_size(KEY_WIDTH), &r->packed_queries, err));
     TRY(ARENA_ARRAY(arena, ROWS * VALUE_WIDTH, &r->sums, err));
     TRY(ARENA_ARRAY(arena, VECTOR, &r->a, err));
     TRY(ARENA_ARRAY(arena, VECTOR, &r->b, err));
@@ -183,7 +223,8 @@ enum status bench_rows_run(const struct bench_rows_spec *spec, struct error *err
     arena_init(&arena);
     enum status s = take_memory(&r, &arena, err);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0] && s == STATUS_OK; i++)
-        run_case(&r, i);
+        if (!cases[i].tiles || r.k->score_bf16 != NULL)
+            run_case(&r, i);
     arena_clear(&arena);
     return s;
 }
