@@ -262,7 +262,7 @@ static void check_weights(const char *dir)
     struct outcomes *want = malloc(N_TYPES * sizeof *want), *got = malloc(sizeof *got);
     static const struct setting alone = { "alone", 1, CACHE_BF16, 0, 0, 0, 0, 0, 0, 400 };
     for (int t = 0; t < N_TYPES; t++) {
-        run_weights(dir, &alone, types[t], &want[t]);
+        run_weights(dir, &alone, (int)types[t], &want[t]);
         for (int other = 0; other < t; other++)
             assert_memory_not_equal(&want[t], &want[other], sizeof *want);
         for (size_t i = 0; i < sizeof weight_settings / sizeof weight_settings[0]; i++) {
@@ -270,7 +270,7 @@ static void check_weights(const char *dir)
             if (!running_model_ranks_valid(dir, s->n_ranks))
                 continue;
             print_message("%s, %s weights, %s\n", dir, weight_type_name(types[t]), s->label);
-            run_weights(dir, s, types[t], got);
+            run_weights(dir, s, (int)types[t], got);
             compare(dir, s, got, &want[t]);
         }
     }
