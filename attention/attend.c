@@ -240,6 +240,15 @@ static void softmax_rows(const struct work *w, int begin, int end, struct state 
     }
 }
 
+/* Values that are no keys are asked for while keys are multiplied. */
+static void prefetch_values(const uint16_t *const *rows, int n, int width)
+{
+    enum { LINE = 64 };
+    for (int i = 0; i < n; i++)
+        for (const char *at = (const char *)rows[i], *end = (const char *)(rows[i] + width); at < end; at += LINE)
+            __builtin_prefetch(at, 0, 2);
+}
+
 /* Scores of the chunk, and where its values lie. */
 static void score_bf16_chunk(const struct work *w, int begin, int end, const uint16_t *values[ATTEND_MAX_CHUNK])
 {
@@ -258,9 +267,11 @@ static void score_bf16_chunk(const struct work *w, int begin, int end, const uin
     for (int from = begin, n; from < end; from += n) {
         n = run_length(w, from, end);
         const uint16_t *rows = (const uint16_t *)(const void *)cache_view_row(w->view, from);
-        score_bf16_keys(w, rows, stride, g->key_begin, n, w->scores + (from - begin));
         for (int i = 0; i < n; i++)
             values[from - begin + i] = rows + (size_t)i * stride + g->value_begin;
+        if (own_value_columns(g))
+            prefetch_values(values + (from - begin), n, g->value_width);
+        score_bf16_keys(w, rows, stride, g->key_begin, n, w->scores + (from - begin));
     }
 }
 

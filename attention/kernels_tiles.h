@@ -524,16 +524,13 @@ static void copy_last_columns(const struct score_bf16_block *b, int key, int col
                (size_t)(b->width - column) * sizeof *out);
 }
 
-/* The next 16 rows, all columns of them, while these are multiplied: the tiles of a row
- * lie apart, so nobody else sees that they will be wanted.  A second segment finds them. */
-static struct ahead next_keys(const struct score_bf16_block *b, int key)
+/* The same tile of the 16 keys after these, while these are multiplied: its rows lie apart, so nobody
+ * else sees that they will be wanted.  A second segment finds the first rows there. */
+INLINE void prefetch_next_keys(const struct score_bf16_block *b, int key, int column)
 {
-    int n_steps = (b->width + TILE_INPUTS - 1) / TILE_INPUTS;
-    int lines = (int)(TILE_ROWS * b->key_stride * sizeof *b->keys / TILE_LINE);
-    return (struct ahead){
-        .at = (const char *)(b->keys + (size_t)(key + TILE_ROWS) * b->key_stride),
-        .lines = b->accumulate ? 0 : (lines + n_steps - 1) / n_steps,
-    };
+    const uint16_t *at = b->keys + (size_t)(key + TILE_ROWS) * b->key_stride + column;
+    for (int i = 0; i < TILE_ROWS; i++, at += b->key_stride)
+        __builtin_prefetch(at, 0, 2);
 }
 
 static void tiles_score(const struct score_bf16_block *b)
@@ -543,7 +540,6 @@ static void tiles_score(const struct score_bf16_block *b)
     for (int key = 0; key < b->n_keys; key += TILE_ROWS) {
         _Alignas(TILE_LINE) float sums[2][TILE_FLOATS];
         const char *queries = (const char *)b->packed_queries;
-        struct ahead ahead = next_keys(b, key);
         TILE_ZERO(0);
         TILE_ZERO(1);
         for (int d = 0; d < b->width; d += TILE_INPUTS, queries += 2 * TILE_BYTES) {
@@ -557,7 +553,7 @@ static void tiles_score(const struct score_bf16_block *b)
             }
             TILE_LOAD(4, keys, stride);
             TILE_LOAD(6, queries, TILE_LINE);
-            prefetch(&ahead);
+            prefetch_next_keys(b, key, d);
             TILE_DOT_BF16(0, 4, 6);
             if (two) {
                 TILE_LOAD(7, queries + TILE_BYTES, TILE_LINE);
