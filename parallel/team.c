@@ -25,7 +25,7 @@ struct team {
     /* written by rank 0, read by the others after `order` changed */
     enum status (*work)(void *context, int rank);
     void *context;
-    int ended;
+    _Atomic int ended;
     _Alignas(64) _Atomic uint32_t order;        /* number of the step; futex word */
     _Atomic uint32_t n_sleeping;
     _Alignas(64) _Atomic int failure;           /* first status that was not OK */
@@ -118,7 +118,8 @@ static void follow(struct team *t, int rank, uint32_t last)
 {
     for (;; last++) {
         wait_for_order(t, last);
-        if (t->ended)
+        /* After a failed step the leader may be here before a rank that is late. */
+        if (atomic_load(&t->ended))
             return;
         do_work(t, rank);
         /* The end of a step; a poisoned barrier ends it too. */
@@ -148,7 +149,7 @@ enum status team_run(struct team *t, enum status (*lead)(void *context), void *c
     int bind = t->options.bind && topology.usable >= t->options.n_ranks;
     enum status result = STATUS_OK;
     uint32_t last_order = atomic_load(&t->order);
-    t->ended = 0;
+    atomic_store(&t->ended, 0);
     omp_set_dynamic(0);
     /* Rank 0 is the caller: it gets its own mask back, and what it starts later
      * does not inherit rank 0's one core. */
@@ -164,7 +165,7 @@ enum status team_run(struct team *t, enum status (*lead)(void *context), void *c
                 result = STATUS_PEER_FAILED;
         } else if (rank == 0) {
             result = lead(context);
-            t->ended = 1;
+            atomic_store(&t->ended, 1);
             give_order(t);
         } else {
             follow(t, rank, last_order);
