@@ -18,10 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    PANEL_WIDTH = 16,               /* outputs of a weight panel, lanes of a vector */
-    ROWS_BYTES = 3 << 18,           /* of packed rows that stay in the second cache while panels pass */
-};
+enum { PANEL_WIDTH = 16 };      /* outputs of a weight panel, lanes of a vector */
 
 /* y = x W^T with W packed in panels of 16 outputs (linear.h has the picture).
  * The sum over n_inputs is cut into leaves; each leaf is summed in order, input by
@@ -91,6 +88,14 @@ struct value_block {
  * and 16 keys at a time, and 32 columns or keys summed before they are added to
  * the sum (the order that Intel's manual gives for TDPBF16PS). */
 enum { TILE_ROWS = 16, TILE_INPUTS = 32, MAX_TILE_ROWS = 32 };
+
+/* Rows of inputs, whole blocks of tiles, that stay in the second cache while panels pass. */
+static inline int rows_in_cache(size_t row_bytes)
+{
+    enum { ROWS_BYTES = 3 << 18 };
+    int n = (int)(ROWS_BYTES / row_bytes) & ~(MAX_TILE_ROWS - 1);
+    return n > MAX_TILE_ROWS ? n : MAX_TILE_ROWS;
+}
 
 /* Elements of what pack_queries makes of rows of this width. */
 static inline size_t packed_query_size(int width)

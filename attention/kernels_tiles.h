@@ -17,7 +17,7 @@
 /* ---- linear layers, bf16 ---- */
 
 enum {
-    MANY_ROWS = 2 * TILE_ROWS,      /* rows of a block when there are that many */
+    MANY_ROWS = MAX_TILE_ROWS,      /* rows of a block when there are that many */
     TILE_PANELS = 4,                /* panels of a block of 16 rows */
     MAX_BLOCK_FLOATS = TILE_PANELS * TILE_FLOATS,
     PAIR = 2,                       /* panels of a block of 32 rows */
@@ -415,8 +415,7 @@ INLINE void tiles_gemm(const int is_int8, const struct gemm *g)
         return;
     }
     int row_bytes = is_int8 ? all_inputs(g) : all_inputs(g) * 2;
-    int fit = ROWS_BYTES / row_bytes & ~(MANY_ROWS - 1);
-    int at_once = fit > MANY_ROWS ? fit : MANY_ROWS;
+    int at_once = rows_in_cache((size_t)row_bytes);
     tiles_open(TILE_ROWS);
     if ((size_t)n_panels * g->panel_bytes <= PANELS_BYTES)
         many_rows_few_panels(is_int8, g, n_panels);
@@ -659,7 +658,7 @@ static void tiles_add_values(const struct value_bf16_block *b)
     for (int key = 0; key < MAX_VALUE_KEYS; key++)
         rows[key] = b->rows[key < b->n_keys ? key : 0];
     tiles_open(TILE_ROWS);
-    int two_rows = b->n_rows > TILE_ROWS, n = least(b->n_rows, TILE_ROWS);
+    int two_rows = b->n_rows > TILE_ROWS;
     for (int d = 0; d < b->width; d += two_rows ? TILE_INPUTS : 2 * TILE_INPUTS) {
         _Alignas(TILE_LINE) float sums[MAX_TILE_ROWS][TILE_INPUTS];
         if (two_rows)
@@ -667,13 +666,12 @@ static void tiles_add_values(const struct value_bf16_block *b)
         else
             sum_values((const uint16_t (*)[MAX_VALUE_KEYS])weights, rows, b->n_keys, d, b->width, 0);
         store_sums(sums[0], TILE_INPUTS, MAX_TILE_ROWS, 2);
-        for (int r = 0; r < n; r++)
-            put_values(b->sums + (size_t)r * b->sum_stride + d, sums[r], b->width - d);
-        for (int r = 0; r < n && !two_rows; r++)
-            put_values(b->sums + (size_t)r * b->sum_stride + d + TILE_INPUTS, sums[TILE_ROWS + r],
-                       b->width - d - TILE_INPUTS);
-        for (int r = TILE_ROWS; r < b->n_rows; r++)
-            put_values(b->sums + (size_t)r * b->sum_stride + d, sums[r], b->width - d);
+        for (int r = 0; r < b->n_rows; r++) {
+            float *out = b->sums + (size_t)r * b->sum_stride + d;
+            put_values(out, sums[r], b->width - d);
+            if (!two_rows)
+                put_values(out + TILE_INPUTS, sums[TILE_ROWS + r], b->width - d - TILE_INPUTS);
+        }
     }
     tiles_close();
 }

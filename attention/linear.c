@@ -321,13 +321,12 @@ void linear_apply(const struct linear *linear, const struct kernels *kernels, co
             kernels->add(y + (size_t)r * y_stride, linear->bias, linear->n_outputs);
 }
 
-/* Rows that stay in the second cache while panels pass. */
-static int rows_in_cache(const struct linear *linear, const struct kernels *kernels)
+/* Rows of a part of linear_apply_gated. */
+static int gated_rows(const struct linear *linear, const struct kernels *kernels)
 {
-    size_t row_bytes = linear->scratch != NULL ? linear->packed_row_bytes : (size_t)linear->n_inputs * sizeof(float);
-    int n = (int)(ROWS_BYTES / row_bytes) & ~(MAX_TILE_ROWS - 1);
-    n = n > MAX_TILE_ROWS ? n : MAX_TILE_ROWS;
-    return linear->scratch != NULL ? least(n, rows_at_once(linear, linear->scratch, kernels->row_unit)) : n;
+    if (linear->scratch == NULL)
+        return rows_in_cache((size_t)linear->n_inputs * sizeof(float));
+    return least(rows_in_cache(linear->packed_row_bytes), rows_at_once(linear, linear->scratch, kernels->row_unit));
 }
 
 void linear_apply_gated(const struct linear *linear, const struct kernels *kernels, const float *x, size_t x_stride,
@@ -337,7 +336,7 @@ void linear_apply_gated(const struct linear *linear, const struct kernels *kerne
         return;
     struct gemm g = gemm_of(linear);
     g.y = between;
-    int at_once = rows_in_cache(linear, kernels), n_outputs = linear->n_outputs;
+    int at_once = gated_rows(linear, kernels), n_outputs = linear->n_outputs;
     for (int first = 0; first < n_rows; first += g.n_rows) {
         take_rows(linear, kernels, x + (size_t)first * x_stride, x_stride, least(n_rows - first, at_once), &g);
         int together = GATED_FLOATS / g.n_rows / (2 * PANEL_WIDTH) * (2 * PANEL_WIDTH);

@@ -36,8 +36,6 @@ static void run_values(struct rows *r)
         .weights = r->weights, .weight_stride = KEYS, .values = r->keys, .value_stride = KEY_WIDTH,
         .sums = r->sums, .sum_stride = VALUE_WIDTH, .n_rows = ROWS, .n_keys = KEYS, .width = VALUE_WIDTH,
     };
-    for (int i = 0; i < ROWS * KEYS; i++)
-        r->weights[i] = 1e-3f;      /* so that sums stay finite however often this runs */
     r->k->add_values(&b);
 }
 
@@ -173,7 +171,7 @@ static void fill(struct rows *r)
     for (int i = 0; i < CHUNK * KEY_WIDTH; i++)
         r->chunk[i] = f32_to_bf16((float)rng_uniform(&rng) - 0.5f);
     for (int i = 0; i < ROWS * CHUNK; i++)
-        r->weights[i] = 1e-3f;
+        r->weights[i] = 1e-3f;      /* so that sums stay finite however often they are added to */
     if (r->k->pack_queries != NULL)
         run_pack_queries(r);
     for (int i = 0; i < VECTOR; i++) {

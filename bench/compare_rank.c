@@ -275,11 +275,6 @@ static void output(struct compare_rank *r)
     attention_output(a, &r->step, r->heads, r->partials, (size_t)r->step.n_rows * (size_t)c->hidden);
 }
 
-static void mlp(struct compare_rank *r)
-{
-    layer_mlp(&r->layer, r->step.n_rows, r->partials);
-}
-
 static void norm(struct compare_rank *r, const float *weight)
 {
     for (int row = 0; row < r->step.n_rows; row++) {
@@ -314,7 +309,7 @@ void compare_rank_step(struct compare_rank *r, int64_t phases[COMPARE_N_PHASES])
     if (part < COMPARE_LAYER)
         return;
     norm(r, r->layer.post_norm);
-    mlp(r);
+    layer_mlp(&r->layer, r->step.n_rows, r->partials);
     phases[COMPARE_MLP] = lap(&at) * layers;
     if (part < COMPARE_MODEL)
         return;

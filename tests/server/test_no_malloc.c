@@ -269,7 +269,7 @@ static void drive_steps(struct drive *d)
     enum { PATIENCE = 50 };
     uint64_t seen = 0, now;
     int turns = 0, idle = 0;
-    while ((now = fixture_state(&d->running).n_steps) < N_STEPS && turns++ < 2000000) {
+    while ((now = fixture_state(&d->running).n_steps) < N_STEPS && turns++ < 800000) {
         for (int i = 0; i < N_SLOTS; i++)
             if (d->slots[i].request == NULL)
                 fill_slot(d, &d->slots[i]);
