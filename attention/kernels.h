@@ -51,8 +51,8 @@ struct gemm {
  * int8 one row of a tile.  A group of a panel (linear.h) is
  *     [unit][quad][16 outputs][4 inputs], one byte or half a byte each, then [16] bf16 scale,
  * of int8 filled up to whole cache lines, so that no tile lies across one.
- * Weights are stored plus int8_offset, or plus 8 (int4), so that one operand of the
- * byte products is unsigned; the sums take that out again. */
+ * Weights are stored plus int8_offset, or plus 8 (int4), where one operand of the byte
+ * products is unsigned; the sums take that out again. */
 enum { INT8_UNIT = 64, INT4_UNIT = 32, MAX_GROUP = 256 };
 
 static inline size_t group_bytes(int group, int bits)

@@ -3,6 +3,7 @@
 #define BLOCK_ROWS 6
 #define BLOCK_PANELS 4
 #define SCORE_ROWS 6
+#define BYTE_ROWS 6
 #define HAS_BF16_DOT
 #define HAS_BYTE_DOT
 #define HAS_TILES

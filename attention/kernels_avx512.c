@@ -3,6 +3,8 @@
 #define BLOCK_ROWS 6
 #define BLOCK_PANELS 4
 #define SCORE_ROWS 6
+#define BYTE_ROWS 6
+#define HAS_BYTE_PAIRS
 #include "attention/kernels_body.h"
 #include "attention/kernels_sets.h"
 

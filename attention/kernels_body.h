@@ -7,7 +7,8 @@
  *                 would be kept in memory, at a tenth of the speed.
  *   BLOCK_ROWS    rows of a block of sums, and
  *   BLOCK_PANELS  panels of 16 outputs beside them, that fit into the registers;
- *   SCORE_ROWS    the same for scores, beside 4 keys.
+ *   SCORE_ROWS    the same for scores, beside 4 keys;
+ *   BYTE_ROWS     the same for quantised weights.
  *
  * No sum here depends on the size of a block: it only decides which rows are in
  * registers together.
@@ -29,16 +30,24 @@ typedef uint32_t vecu __attribute__((vector_size(LANES * 4), aligned(4), may_ali
 
 #if defined(HAS_TILES)
 #define BF16_UNIT TILE_INPUTS
-#define INT8_OFFSET 0
 #define ROW_UNIT TILE_ROWS
 #elif defined(HAS_BF16_DOT)
 #define BF16_UNIT 2
+#define ROW_UNIT 1
 #else
 #define BF16_UNIT 0
-#endif
-#ifndef HAS_TILES
-#define INT8_OFFSET 128
 #define ROW_UNIT 1
+#endif
+/* What int8 weights are more than they stand for, when they are multiplied and as they are stored. */
+#ifdef HAS_BYTE_DOT
+#define BYTE_OFFSET 128
+#else
+#define BYTE_OFFSET 0
+#endif
+#ifdef HAS_TILES
+#define INT8_OFFSET 0
+#else
+#define INT8_OFFSET BYTE_OFFSET
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
@@ -55,15 +64,17 @@ typedef uint32_t vecu __attribute__((vector_size(LANES * 4), aligned(4), may_ali
 #undef BLOCK_ROWS
 #undef BLOCK_PANELS
 #undef SCORE_ROWS
+#undef BYTE_ROWS
 #define BLOCK_ROWS 2
 #define BLOCK_PANELS 1
 #define SCORE_ROWS 2
+#define BYTE_ROWS 2
 #define UNROLL
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#if defined(HAS_BF16_DOT) || defined(HAS_BYTE_DOT)
+#if defined(HAS_BF16_DOT) || defined(HAS_BYTE_DOT) || defined(HAS_BYTE_PAIRS)
 #include "attention/kernels_intrinsics.h"
 #endif
 
@@ -330,15 +341,15 @@ INLINE void leaf_bf16_pairs(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm 
     default: break;                                                            \
     }
 
-/* All rows against panels [panel, panel + panels): the panels stay in the
- * nearest cache while the rows pass by. */
-INLINE void gemm_panels(const struct gemm *g, leaf_body *leaf, int panel, const int panels)
+/* All rows, `rows` at a time, against panels [panel, panel + panels): the panels
+ * stay in the nearest cache while the rows pass by. */
+INLINE void gemm_panels(const struct gemm *g, leaf_body *leaf, int panel, const int panels, const int rows)
 {
 #define BLOCK(n) gemm_block(g, leaf, row, panel, n, panels)
     int row = 0;
-    for (; row + BLOCK_ROWS <= g->n_rows; row += BLOCK_ROWS)
-        BLOCK(BLOCK_ROWS);
-    REST(g->n_rows - row, BLOCK_ROWS, BLOCK)
+    for (; row + rows <= g->n_rows; row += rows)
+        BLOCK(rows);
+    REST(g->n_rows - row, rows, BLOCK)
 #undef BLOCK
 }
 
@@ -349,9 +360,9 @@ INLINE void gemm_all(const struct gemm *g, leaf_body *leaf)
     for (; g->n_rows == 1 && panel + SINGLE_PANELS <= n_panels; panel += SINGLE_PANELS)
         gemm_block(g, leaf, 0, panel, 1, SINGLE_PANELS);
     for (; panel + BLOCK_PANELS <= n_panels; panel += BLOCK_PANELS)
-        gemm_panels(g, leaf, panel, BLOCK_PANELS);
+        gemm_panels(g, leaf, panel, BLOCK_PANELS, BLOCK_ROWS);
     for (; panel < n_panels; panel++)
-        gemm_panels(g, leaf, panel, 1);
+        gemm_panels(g, leaf, panel, 1, BLOCK_ROWS);
 }
 
 static void gemm_f32(const struct gemm *g)
@@ -372,15 +383,22 @@ static void gemm_bf16(const struct gemm *g)
 
 /* ---- quantised linear layers ---- */
 
-#ifndef HAS_BYTE_DOT
-/* acc[o] += sum of 4 products of unsigned bytes of w[o] with signed bytes of x. */
-INLINE veci dot_bytes(veci acc, vecu w, int32_t x)
+#if !defined(HAS_BYTE_DOT) && !defined(HAS_BYTE_PAIRS)
+/* acc[o] += sum of 4 products of bytes of w[o] and x[o] */
+INLINE veci add_quad(veci acc, vecu w, veci x, const int bits)
 {
+    (void)bits;
     UNROLL
-    for (int b = 0; b < 4; b++) {
-        veci weight = (veci)(w >> (8 * b) & 255u);
-        acc += weight * (int32_t)(int8_t)(x >> (8 * b));
-    }
+    for (int b = 0; b < 4; b++)
+        acc += ((veci)(w << (24 - 8 * b)) >> 24) * (x << (24 - 8 * b) >> 24);
+    return acc;
+}
+#endif
+
+#ifndef HAS_BYTE_PAIRS
+INLINE veci whole_sum(veci acc, const int bits)
+{
+    (void)bits;
     return acc;
 }
 #endif
@@ -412,7 +430,7 @@ INLINE vecu weight_quad(const struct gemm *g, const char *unit, int v, int quad,
 {
     if (bits == 8) {
         vecu bytes = *(const vecu *)vector_at(g, unit, v, (size_t)quad * 64);
-        return bytes ^ (INT8_OFFSET == 0 ? 0x80808080u : 0u);
+        return bytes ^ (INT8_OFFSET != BYTE_OFFSET ? 0x80808080u : 0u);
     }
     /* Low halves of the bytes are quads 0 to 3, high halves 4 to 7. */
     const int half = INT4_UNIT / 8;
@@ -437,7 +455,7 @@ INLINE void add_unit(veci sum[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, co
             memcpy(&quad, x[r] + q * 4, sizeof quad);
             UNROLL
             for (int v = 0; v < vectors; v++)
-                sum[r][v] = dot_bytes(sum[r][v], w[v], quad);
+                sum[r][v] = add_quad(sum[r][v], w[v], (veci){ 0 } + quad, bits);
         }
     }
 }
@@ -467,7 +485,7 @@ INLINE void leaf_quantised(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *
         for (int r = 0; r < rows; r++)
             UNROLL
             for (int v = 0; v < vectors; v++)
-                sum[r][v] = (veci){ 0 } - sums[r][k * ROW_UNIT] * (bits == 8 ? 128 : 8);
+                sum[r][v] = (veci){ 0 };
         const char *unit = weights;
         for (int n = group / unit_inputs; n > 0; n--, unit += unit_bytes) {
             add_unit(sum, g, x, unit, rows, vectors, bits);
@@ -479,8 +497,10 @@ INLINE void leaf_quantised(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *
         for (int v = 0; v < vectors; v++) {
             vec scale = load_scales(unit + (size_t)(v / PARTS) * g->panel_bytes + (size_t)(v % PARTS) * LANES * 2);
             UNROLL
-            for (int r = 0; r < rows; r++)
-                acc[r][v] += __builtin_convertvector(sum[r][v], vec) * (scale * scales[r][k * ROW_UNIT]);
+            for (int r = 0; r < rows; r++) {
+                veci whole = whole_sum(sum[r][v], bits) - sums[r][k * ROW_UNIT] * (bits == 8 ? BYTE_OFFSET : 8);
+                acc[r][v] += __builtin_convertvector(whole, vec) * (scale * scales[r][k * ROW_UNIT]);
+            }
         }
     }
 }
@@ -506,9 +526,9 @@ INLINE void gemm_quantised(const struct gemm *g, leaf_body *leaf)
     for (; g->n_rows == 1 && panel + SINGLE_PANELS <= n_panels; panel += SINGLE_PANELS)
         gemm_block(g, leaf, 0, panel, 1, SINGLE_PANELS);
     for (; panel + PANELS <= n_panels; panel += PANELS)
-        gemm_panels(g, leaf, panel, PANELS);
+        gemm_panels(g, leaf, panel, PANELS, BYTE_ROWS);
     for (; panel < n_panels; panel++)
-        gemm_panels(g, leaf, panel, 1);
+        gemm_panels(g, leaf, panel, 1, BYTE_ROWS);
 }
 
 static void gemm_int8(const struct gemm *g)

@@ -142,7 +142,7 @@ enum status linear_pack(struct linear *l, const struct linear_spec *spec, struct
     int n_panels = (l->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
     l->panel_bytes = panel_bytes(l);
     TRY(arena_take(arena, (size_t)n_panels, l->panel_bytes, &l->panels, err));
-    int offset = spec->kernels != NULL ? spec->kernels->int8_offset : 128;
+    int offset = spec->kernels != NULL ? spec->kernels->int8_offset : 0;
     struct arena scratch;
     arena_init(&scratch);
     float *rows;

@@ -49,12 +49,35 @@ static float run_f32(int64_t n_rounds)
     return sum_of(sum);
 }
 
-#ifdef HAS_DOT
-typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t veci __attribute__((vector_size(64), aligned(4), may_alias));
-typedef uint32_t vecu __attribute__((vector_size(64), aligned(4), may_alias));
+#if defined(HAS_BYTE_DOT) || defined(HAS_BYTE_PAIRS)
+typedef float vec __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef int32_t veci __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef uint32_t vecu __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 #include "attention/kernels_intrinsics.h"
 
+/* Inputs that the compiler takes for new ones each time. */
+static float run_int8(int64_t n_rounds)
+{
+    veci sum[SUMS], inputs = { 0 };
+    vecu weights = { 0 };
+    UNROLL
+    for (int i = 0; i < SUMS; i++)
+        sum[i] = (veci){ i };
+    for (int64_t round = 0; round < n_rounds; round++) {
+        UNROLL
+        for (int i = 0; i < SUMS; i++) {
+            __asm__("" : "+v"(inputs));
+            sum[i] = add_quad(sum[i], weights, inputs, 8);
+        }
+    }
+    int32_t all = 0;
+    for (int i = 0; i < SUMS; i++)
+        all += sum[i][0];
+    return (float)all;
+}
+#define RUN_INT8 run_int8
+#define PER_INT8 (SUMS * LANES * 4)
+#ifdef HAS_BF16_DOT
 /* 1 * 0, again and again. */
 static float run_bf16(int64_t n_rounds)
 {
@@ -70,28 +93,12 @@ static float run_bf16(int64_t n_rounds)
     }
     return sum_of(sum);
 }
-
-static float run_int8(int64_t n_rounds)
-{
-    veci sum[SUMS];
-    vecu weights = { 0 };
-    UNROLL
-    for (int i = 0; i < SUMS; i++)
-        sum[i] = (veci){ i };
-    for (int64_t round = 0; round < n_rounds; round++) {
-        UNROLL
-        for (int i = 0; i < SUMS; i++)
-            sum[i] = dot_bytes(sum[i], weights, 0x01010101);
-    }
-    int32_t all = 0;
-    for (int i = 0; i < SUMS; i++)
-        all += sum[i][0];
-    return (float)all;
-}
 #define RUN_BF16 run_bf16
-#define RUN_INT8 run_int8
 #define PER_BF16 (SUMS * LANES * 2)
-#define PER_INT8 (SUMS * LANES * 4)
+#else
+#define RUN_BF16 NULL
+#define PER_BF16 0
+#endif
 #elif defined(HAS_TILES)
 #include "attention/tile_instructions.h"
 

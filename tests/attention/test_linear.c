@@ -214,6 +214,50 @@ static void int8_agrees_between_tables(void **state)
     close_layer(&l);
 }
 
+/* All weights and inputs at the ends of their ranges, the sums of products of bytes as large as
+ * they get: +-127 by +-127 of int8, -8 or 7 by +-127 of int4.  All of it is exact but for the scales. */
+static void the_largest_sums_are_whole(void **state)
+{
+    (void)state;
+    enum { INPUTS = 256, OUTPUTS = 20, ROWS = 7 };
+    struct layer l;
+    struct rng rng;
+    rng_seed(&rng, 5);
+    open_layer(&l, &rng, INPUTS, OUTPUTS);
+    float x[ROWS * INPUTS], y[ROWS * OUTPUTS];
+    for (int type = WEIGHT_INT8; type <= (int)WEIGHT_INT4; type++) {
+        /* The first weight of a group of int4 takes the step that only its sign has. */
+        float rest = type == WEIGHT_INT4 ? 7.0f / 8 : 1;
+        for (int o = 0; o < OUTPUTS; o++)
+            for (int i = 0; i < INPUTS; i++)
+                l.w[o * INPUTS + i] = (i % 32 == 0 ? -1 : rest) * (float)(o % 2 == 0 || i % 2 != 0 ? 1 : -1);
+        for (int i = 0; i < ROWS * INPUTS; i++)
+            x[i] = i / INPUTS % 2 == 0 ? 1 : -1;
+        for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+            const struct kernels *k = kernels_select(tables[t]);
+            if (k == NULL)
+                continue;
+            struct matrix m = view(&l);
+            struct linear_spec spec = { .type = (enum weight_type)type, .rows = &m, .n_parts = 1, .kernels = k };
+            struct linear linear;
+            assert_int_equal(linear_create(&linear, &spec, &l.arena, NULL), STATUS_OK);
+            linear_apply(&linear, k, x, INPUTS, ROWS, y, OUTPUTS, 0);
+            for (int at = 0; at < ROWS * OUTPUTS; at++) {
+                double want = 0, size = 0;
+                for (int i = 0; i < INPUTS; i++) {
+                    want += (double)l.w[at % OUTPUTS * INPUTS + i] * (double)x[at / OUTPUTS * INPUTS + i];
+                    size += fabs((double)l.w[at % OUTPUTS * INPUTS + i]);
+                }
+                /* A scale is bf16. */
+                if (!(fabs((double)y[at] - want) <= size / 256))
+                    fail_msg("%s %s output %d: %g, not %g", k->name, weight_type_name((enum weight_type)type),
+                             at % OUTPUTS, (double)y[at], want);
+            }
+        }
+    }
+    close_layer(&l);
+}
+
 /* Row-parallel over ranks: nodes of all ranks, added as planned, are one rank's. */
 static void check_split(const struct kernels *k, enum weight_type type, int inputs, int n_leaves)
 {
@@ -315,6 +359,7 @@ int main(void)
         cmocka_unit_test(every_type_is_the_plain_sum_within_its_rounding),
         cmocka_unit_test(gated_is_silu_of_the_gate_times_up),
         cmocka_unit_test(int8_agrees_between_tables),
+        cmocka_unit_test(the_largest_sums_are_whole),
         cmocka_unit_test(any_ranks_add_up_to_the_same_bits),
         cmocka_unit_test(bitlinear_is_exact),
     };
