@@ -209,7 +209,7 @@ test-tsan: deps-tsan
 	@$(MAKE) --no-print-directory MODE=tsan run-tsan
 run-tsan:
 	@test -n "$$OMP_TOOL_LIBRARIES" || { echo "libarcher.so is missing: package libomp-dev" >&2; exit 1; }
-	@tests/run $(B) --only 'test_[^/]*\.c$$' --only '$(ONLY)'
+	@TEST_TIMEOUT=3600 tests/run $(B) --only 'test_[^/]*\.c$$' --only '$(ONLY)'
 
 # Plain C on another architecture: what computes, and the golden files and a server
 # through the real binary; not what measures time or runs for minutes natively.
