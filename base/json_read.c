@@ -3,7 +3,30 @@
 #include "base/file.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
+
+/* 1e3 and 1000.0 are integers as well: what counts is the number, not how it is written. */
+static int read_whole(const json_t *value, int64_t *out)
+{
+    double real = json_real_value(value);
+    if (json_is_integer(value))
+        *out = json_integer_value(value);
+    else if (json_is_real(value) && trunc(real) == real && fabs(real) < ldexp(1, 63))
+        *out = (int64_t)real;
+    else
+        return 0;
+    return 1;
+}
+
+static const char *real_phrase(const json_t *value)
+{
+    double real = json_real_value(value);
+    int64_t whole;
+    return read_whole(value, &whole) ? "an integer"
+         : trunc(real) == real       ? "an integer of more than 64 bits"
+                                     : "a number with a fraction";
+}
 
 const char *json_type_phrase(const json_t *value)
 {
@@ -12,7 +35,7 @@ const char *json_type_phrase(const json_t *value)
     case JSON_ARRAY:   return "an array";
     case JSON_STRING:  return "a string";
     case JSON_INTEGER: return "an integer";
-    case JSON_REAL:    return "a number with a fraction";
+    case JSON_REAL:    return real_phrase(value);
     case JSON_TRUE:    return "true";
     case JSON_FALSE:   return "false";
     case JSON_NULL:    return "null";
@@ -39,9 +62,9 @@ enum status json_read_int(const struct json_reader *r, const char *field,
     const json_t *value = json_read_any(r, field);
     if (value == NULL)
         return STATUS_OK;
-    if (!json_is_integer(value))
+    int64_t got;
+    if (!read_whole(value, &got))
         return wrong_type(r, field, "an integer", value, err);
-    int64_t got = json_integer_value(value);
     if (got < min || got > max)
         return fail(err, r->code, "%s%s'%s' must be between %" PRId64 " and %" PRId64 ", got %" PRId64,
                     r->where, *r->where ? ": " : "", field, min, max, got);

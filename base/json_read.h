@@ -26,6 +26,7 @@ struct json_reader {
 /* The field, or NULL if it is missing or null. */
 const json_t *json_read_any(const struct json_reader *r, const char *field);
 
+/* Whole numbers, however they are written (1e3, 1000.0). */
 MUST_CHECK enum status json_read_int(const struct json_reader *r, const char *field,
                                      int64_t min, int64_t max, int64_t *out, struct error *err);
 /* Integers are accepted; NaN and infinities cannot occur in JSON text. */

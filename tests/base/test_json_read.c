@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 static const char text[] =
-    "{\"int\": 5, \"min\": -9223372036854775808, \"max\": 9223372036854775807, \"real\": 2.5, \"whole\": 3.0,"
+    "{\"int\": 5, \"min\": -9223372036854775808, \"max\": 9223372036854775807, \"real\": 2.5,"
+    " \"whole\": 3e0, \"huge\": 1e30,"
     " \"yes\": true, \"no\": false, \"nothing\": null, \"word\": \"a\\u0000b\","
     " \"list\": [1], \"thing\": {\"x\": 1}}";
 
@@ -76,6 +77,8 @@ static void fields_of_the_right_type_are_taken(void **state)
     assert_true(n == INT64_MIN);
     assert_int_equal(json_read_int(READER, "max", 0, INT64_MAX, &n, NULL), STATUS_OK);
     assert_true(n == INT64_MAX);
+    assert_int_equal(json_read_int(READER, "whole", 3, 3, &n, NULL), STATUS_OK);
+    assert_int_equal(n, 3);
     assert_int_equal(json_read_double(READER, "real", 2.5, 2.5, &x, NULL), STATUS_OK);
     assert_true(x == 2.5);
     assert_int_equal(json_read_double(READER, "int", 0, 10, &x, NULL), STATUS_OK);
@@ -124,7 +127,8 @@ static void every_other_type_is_refused_by_name(void **state)
     static const struct { const char *field, *phrase; int fits[6]; } fields[] = {
         { "int", "an integer", { 1, 1, 0, 0, 0, 0 } },
         { "real", "a number with a fraction", { 0, 1, 0, 0, 0, 0 } },
-        { "whole", "a number with a fraction", { 0, 1, 0, 0, 0, 0 } },
+        { "whole", "an integer", { 1, 1, 0, 0, 0, 0 } },
+        { "huge", "an integer of more than 64 bits", { 0, 1, 0, 0, 0, 0 } },
         { "yes", "true", { 0, 0, 1, 0, 0, 0 } },
         { "no", "false", { 0, 0, 1, 0, 0, 0 } },
         { "word", "a string", { 0, 0, 0, 1, 0, 0 } },
