@@ -194,6 +194,16 @@ INLINE const char *vector_at(const struct gemm *g, const char *panel, int v, siz
     return panel + (size_t)(v / PARTS) * g->panel_bytes + at + (size_t)(v % PARTS) * LANES * 4;
 }
 
+/* What the loops will come to is asked for: products that wait for a line of the
+ * second cache are started anew when it comes, and take the place of others. */
+INLINE void prefetch_panels(const struct gemm *g, const char *panel, size_t at, const int vectors)
+{
+    enum { LINE = 64, AHEAD = 32 };
+    UNROLL
+    for (int v = 0; v < vectors; v += PARTS)
+        __builtin_prefetch(vector_at(g, panel, v, at + AHEAD * LINE), 0, 3);
+}
+
 /* The sums of one leaf, added to nothing: acc = x[first..end) W.  A panel of
  * f32 is [input][16]; of bf16 [input / 2][16][2], an odd last input padded
  * with zero. */
@@ -206,6 +216,7 @@ INLINE void leaf_f32(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, int
         UNROLL
         for (int v = 0; v < vectors; v++)
             w[v] = *(const vec *)vector_at(g, panel, v, (size_t)k * 64);
+        prefetch_panels(g, panel, (size_t)k * 64, vectors);
         UNROLL
         for (int r = 0; r < rows; r++) {
             vec xk = splat(x[(size_t)r * g->x_stride + (size_t)k]);
@@ -229,6 +240,7 @@ INLINE void leaf_bf16(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, in
             low[v] = (vec)(pairs << 16);
             high[v] = (vec)(pairs & 0xffff0000u);
         }
+        prefetch_panels(g, panel, (size_t)k * 32, vectors);
         int has_second = k + 1 < end;
         UNROLL
         for (int r = 0; r < rows; r++) {
@@ -318,6 +330,7 @@ INLINE void leaf_bf16_pairs(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm 
         UNROLL
         for (int v = 0; v < vectors; v++)
             w[v] = *(const veci *)vector_at(g, panel, v, (size_t)k * 32);
+        prefetch_panels(g, panel, (size_t)k * 32, vectors);
         UNROLL
         for (int r = 0; r < rows; r++) {
             int32_t pair;
@@ -449,6 +462,8 @@ INLINE void add_unit(veci sum[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, co
         UNROLL
         for (int v = 0; v < vectors; v++)
             w[v] = weight_quad(g, unit, v, q, bits);
+        if (bits == 8 || q < n_quads / 2)
+            prefetch_panels(g, unit, (size_t)q * 64, vectors);
         UNROLL
         for (int r = 0; r < rows; r++) {
             int32_t quad;
