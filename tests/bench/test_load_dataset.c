@@ -312,7 +312,7 @@ static void bad_files_are_refused_with_their_line(void **state)
         { LOAD_JSONL, "{\"max_tokens\":4}\n", "neither" },
         { LOAD_JSONL, "{\"prompt\":\"x\",\"max_tokens\":-4}\n", "max_tokens" },
         { LOAD_JSONL, "{\"prompt\":\"x\",\"max_tokens\":\"4\"}\n", "max_tokens" },
-        { LOAD_JSONL, "{\"input_length\":1e3}\n", "input_length" },
+        { LOAD_JSONL, "{\"input_length\":1.5}\n", "input_length" },
         { LOAD_JSONL, "{\"prompt\":\"x\",\"timestamp\":\"now\"}\n", "timestamp" },
         { LOAD_JSONL, "", "no row" },
         { LOAD_SHAREGPT, "{}", "array" },
