@@ -67,7 +67,7 @@ static void a_field_at_fault_is_named(void **state)
     (void)state;
     static const struct { const char *param, *body; } cases[] = {
         { "flag", "{\"flag\":1}" }, { "flag", "{\"flag\":\"true\"}" },
-        { "whole", "{\"whole\":1.0}" }, { "whole", "{\"whole\":\"1\"}" }, { "whole", "{\"whole\":true}" },
+        { "whole", "{\"whole\":1.5}" }, { "whole", "{\"whole\":\"1\"}" }, { "whole", "{\"whole\":true}" },
         { "whole", "{\"whole\":-3}" }, { "whole", "{\"whole\":8}" }, { "whole_too", "{\"whole_too\":-1}" },
         { "number", "{\"number\":\"1\"}" }, { "number", "{\"number\":1.51}" },
         { "number", "{\"number\":-0.1}" },
