@@ -366,30 +366,30 @@ INLINE void gemm_panels(const struct gemm *g, leaf_body *leaf, int panel, const 
 #undef BLOCK
 }
 
-INLINE void gemm_all(const struct gemm *g, leaf_body *leaf)
+INLINE void gemm_all(const struct gemm *g, leaf_body *leaf, const int panels, const int rows)
 {
     int n_panels = (g->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
     int panel = 0;
     for (; g->n_rows == 1 && panel + SINGLE_PANELS <= n_panels; panel += SINGLE_PANELS)
         gemm_block(g, leaf, 0, panel, 1, SINGLE_PANELS);
-    for (; panel + BLOCK_PANELS <= n_panels; panel += BLOCK_PANELS)
-        gemm_panels(g, leaf, panel, BLOCK_PANELS, BLOCK_ROWS);
+    for (; panel + panels <= n_panels; panel += panels)
+        gemm_panels(g, leaf, panel, panels, rows);
     for (; panel < n_panels; panel++)
-        gemm_panels(g, leaf, panel, 1, BLOCK_ROWS);
+        gemm_panels(g, leaf, panel, 1, rows);
 }
 
 static void gemm_f32(const struct gemm *g)
 {
-    gemm_all(g, leaf_f32);
+    gemm_all(g, leaf_f32, BLOCK_PANELS, BLOCK_ROWS);
 }
 
 #ifndef HAS_TILES
 static void gemm_bf16(const struct gemm *g)
 {
 #ifdef HAS_BF16_DOT
-    gemm_all(g, leaf_bf16_pairs);
+    gemm_all(g, leaf_bf16_pairs, BLOCK_PANELS, BLOCK_ROWS);
 #else
-    gemm_all(g, leaf_bf16);
+    gemm_all(g, leaf_bf16, BLOCK_PANELS, BLOCK_ROWS);
 #endif
 }
 #endif
@@ -468,9 +468,10 @@ INLINE void add_unit(veci sum[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, co
         for (int r = 0; r < rows; r++) {
             int32_t quad;
             memcpy(&quad, x[r] + q * 4, sizeof quad);
+            veci inputs = (veci){ 0 } + quad;
             UNROLL
             for (int v = 0; v < vectors; v++)
-                sum[r][v] = add_quad(sum[r][v], w[v], (veci){ 0 } + quad, bits);
+                sum[r][v] = add_quad(sum[r][v], w[v], inputs, bits);
         }
     }
 }
@@ -533,27 +534,16 @@ INLINE void leaf_int4(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, in
 }
 
 /* Sums of integers and of floats share the registers: half as many panels. */
-INLINE void gemm_quantised(const struct gemm *g, leaf_body *leaf)
-{
-    enum { PANELS = BLOCK_PANELS > 1 ? BLOCK_PANELS / 2 : 1 };
-    int n_panels = (g->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
-    int panel = 0;
-    for (; g->n_rows == 1 && panel + SINGLE_PANELS <= n_panels; panel += SINGLE_PANELS)
-        gemm_block(g, leaf, 0, panel, 1, SINGLE_PANELS);
-    for (; panel + PANELS <= n_panels; panel += PANELS)
-        gemm_panels(g, leaf, panel, PANELS, BYTE_ROWS);
-    for (; panel < n_panels; panel++)
-        gemm_panels(g, leaf, panel, 1, BYTE_ROWS);
-}
+enum { BYTE_PANELS = BLOCK_PANELS > 1 ? BLOCK_PANELS / 2 : 1 };
 
 static void gemm_int8(const struct gemm *g)
 {
-    gemm_quantised(g, leaf_int8);
+    gemm_all(g, leaf_int8, BYTE_PANELS, BYTE_ROWS);
 }
 
 static void gemm_int4(const struct gemm *g)
 {
-    gemm_quantised(g, leaf_int4);
+    gemm_all(g, leaf_int4, BYTE_PANELS, BYTE_ROWS);
 }
 
 #ifndef HAS_TILES

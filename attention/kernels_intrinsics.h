@@ -27,43 +27,65 @@ INLINE veci add_quad(veci acc, vecu w, veci x, const int bits)
 }
 #endif
 
-/* Two products are added in 16 bits, unsigned by signed: 2 * 127 * 127 < 2^15, so int8
- * weights lend their signs to the inputs.  Of int4 all 16 pairs of a group fit, and are
- * made whole when it ends. */
 #ifdef HAS_BYTE_PAIRS
+/* The same four of each width: products of unsigned by signed bytes, two of them added in 16 bits; such
+ * sums added in 32; sizes; and x with the signs of w. */
 #ifdef __AVX512BW__
-INLINE veci add_pairs(veci acc, veci pairs)
+INLINE veci pair_products(vecu w, veci x)
 {
-    return acc + (veci)_mm512_madd_epi16((__m512i)pairs, _mm512_set1_epi16(1));
+    return (veci)_mm512_maddubs_epi16((__m512i)w, (__m512i)x);
 }
 
-INLINE veci add_quad(veci acc, vecu w, veci x, const int bits)
+INLINE veci add_pairs(veci pairs)
 {
-    __m512i weights = (__m512i)w, inputs = (__m512i)x;
-    if (bits == 4)
-        return (veci)_mm512_add_epi16((__m512i)acc, _mm512_maddubs_epi16(weights, inputs));
-    inputs = _mm512_mask_sub_epi8(inputs, _mm512_movepi8_mask(weights), _mm512_setzero_si512(), inputs);
-    return add_pairs(acc, (veci)_mm512_maddubs_epi16(_mm512_abs_epi8(weights), inputs));
+    return (veci)_mm512_madd_epi16((__m512i)pairs, _mm512_set1_epi16(1));
+}
+
+INLINE vecu byte_sizes(vecu w)
+{
+    return (vecu)_mm512_abs_epi8((__m512i)w);
+}
+
+INLINE veci lend_signs(veci x, vecu w)
+{
+    __mmask64 minus = _mm512_movepi8_mask((__m512i)w);
+    return (veci)_mm512_mask_sub_epi8((__m512i)x, minus, _mm512_setzero_si512(), (__m512i)x);
 }
 #else
-INLINE veci add_pairs(veci acc, veci pairs)
+INLINE veci pair_products(vecu w, veci x)
 {
-    return acc + (veci)_mm256_madd_epi16((__m256i)pairs, _mm256_set1_epi16(1));
+    return (veci)_mm256_maddubs_epi16((__m256i)w, (__m256i)x);
 }
 
-INLINE veci add_quad(veci acc, vecu w, veci x, const int bits)
+INLINE veci add_pairs(veci pairs)
 {
-    __m256i weights = (__m256i)w, inputs = (__m256i)x;
-    if (bits == 4)
-        return (veci)_mm256_add_epi16((__m256i)acc, _mm256_maddubs_epi16(weights, inputs));
-    inputs = _mm256_sign_epi8(inputs, weights);
-    return add_pairs(acc, (veci)_mm256_maddubs_epi16(_mm256_abs_epi8(weights), inputs));
+    return (veci)_mm256_madd_epi16((__m256i)pairs, _mm256_set1_epi16(1));
+}
+
+INLINE vecu byte_sizes(vecu w)
+{
+    return (vecu)_mm256_abs_epi8((__m256i)w);
+}
+
+INLINE veci lend_signs(veci x, vecu w)
+{
+    return (veci)_mm256_sign_epi8((__m256i)x, (__m256i)w);
 }
 #endif
 
+/* 2 * 127 * 127 < 2^15: a pair of int8 fits, its weights without their signs.  Of int4 all 16 pairs
+ * of a group do, and are made whole when it ends. */
+INLINE veci add_quad(veci acc, vecu w, veci x, const int bits)
+{
+    typedef int16_t shorts __attribute__((vector_size(sizeof(veci)), may_alias));
+    if (bits == 4)
+        return (veci)((shorts)acc + (shorts)pair_products(w, x));
+    return acc + add_pairs(pair_products(byte_sizes(w), lend_signs(x, w)));
+}
+
 INLINE veci whole_sum(veci acc, const int bits)
 {
-    return bits == 4 ? add_pairs((veci){ 0 }, acc) : acc;
+    return bits == 4 ? add_pairs(acc) : acc;
 }
 #endif
 
