@@ -19,13 +19,14 @@ static int read_whole(const json_t *value, int64_t *out)
     return 1;
 }
 
+/* Token ids, which come by the thousand, are integers only if they are written so. */
 static const char *real_phrase(const json_t *value)
 {
     double real = json_real_value(value);
     int64_t whole;
-    return read_whole(value, &whole) ? "an integer"
-         : trunc(real) == real       ? "an integer of more than 64 bits"
-                                     : "a number with a fraction";
+    return trunc(real) != real       ? "a number with a fraction"
+         : read_whole(value, &whole) ? "a number with a point or exponent"
+                                     : "an integer of more than 64 bits";
 }
 
 const char *json_type_phrase(const json_t *value)

@@ -127,7 +127,7 @@ static void every_other_type_is_refused_by_name(void **state)
     static const struct { const char *field, *phrase; int fits[6]; } fields[] = {
         { "int", "an integer", { 1, 1, 0, 0, 0, 0 } },
         { "real", "a number with a fraction", { 0, 1, 0, 0, 0, 0 } },
-        { "whole", "an integer", { 1, 1, 0, 0, 0, 0 } },
+        { "whole", "a number with a point or exponent", { 1, 1, 0, 0, 0, 0 } },
         { "huge", "an integer of more than 64 bits", { 0, 1, 0, 0, 0, 0 } },
         { "yes", "true", { 0, 0, 1, 0, 0, 0 } },
         { "no", "false", { 0, 0, 1, 0, 0, 0 } },
