@@ -92,7 +92,7 @@ enum { TILE_ROWS = 16, TILE_INPUTS = 32, MAX_TILE_ROWS = 32 };
 /* Rows of inputs, whole blocks of tiles, that stay in the second cache while panels pass. */
 static inline int rows_in_cache(size_t row_bytes)
 {
-    enum { ROWS_BYTES = 3 << 18 };
+    enum { ROWS_BYTES = 1 << 20 };
     int n = (int)(ROWS_BYTES / row_bytes) & ~(MAX_TILE_ROWS - 1);
     return n > MAX_TILE_ROWS ? n : MAX_TILE_ROWS;
 }

@@ -22,18 +22,23 @@ enum {
     MAX_BLOCK_FLOATS = TILE_PANELS * TILE_FLOATS,
     PAIR = 2,                       /* panels of a block of 32 rows */
     PANELS_BYTES = 1 << 19,         /* of panels, while rows pass */
+    PASS_ROWS = 256,                /* that pass together, at most */
+    PIECE_TILES = 8,                /* of a panel: a pair's stay in the nearest cache while rows pass */
 };
 
-/* Panels that will be read after these are brought into the second cache while there is arithmetic to do. */
+/* What is asked for while tiles are multiplied: with lines 0, the weights two steps on, into the nearest
+ * cache; else the piece that all rows will read after this one, into the second, `lines` of each panel a step. */
 struct ahead {
-    const char *at;
-    int lines;                      /* per step */
+    const char *at;                 /* of the first panel */
+    int lines;
 };
 
-INLINE void prefetch(struct ahead *ahead)
+INLINE void prefetch_piece(struct ahead *ahead, size_t panel_bytes)
 {
-    for (int i = 0; i < ahead->lines; i++, ahead->at += TILE_LINE)
+    for (int i = 0; i < ahead->lines; i++, ahead->at += TILE_LINE) {
         __builtin_prefetch(ahead->at, 0, 2);
+        __builtin_prefetch(ahead->at + panel_bytes, 0, 2);
+    }
 }
 
 /* The type is a constant where this is used. */
@@ -95,8 +100,10 @@ INLINE void steps_32_rows(const int is_int8, const char *a, size_t next_rows, co
         TILE_LOAD(4, a, TILE_LINE);
         TILE_LOAD(5, a + next_rows, TILE_LINE);
         TILE_LOAD(6, b, TILE_LINE);
-        prefetch_tiles(b, panel_bytes, panels);
-        prefetch(ahead);
+        if (ahead->lines == 0)
+            prefetch_tiles(b, panel_bytes, panels);
+        else
+            prefetch_piece(ahead, panel_bytes);
         TILE_DOT(is_int8, 0, 4, 6);
         TILE_DOT(is_int8, 2, 5, 6);
         if (panels > 1) {
@@ -104,6 +111,17 @@ INLINE void steps_32_rows(const int is_int8, const char *a, size_t next_rows, co
             TILE_DOT(is_int8, 1, 4, 7);
             TILE_DOT(is_int8, 3, 5, 7);
         }
+    }
+}
+
+/* Sums 0 to 3 of 32 rows, as store_sums left them. */
+INLINE void load_sums(const float *from, size_t stride, const int panels)
+{
+    TILE_LOAD(0, from, stride * 4);
+    TILE_LOAD(2, from + TILE_ROWS * stride, stride * 4);
+    if (panels > 1) {
+        TILE_LOAD(1, from + PANEL_WIDTH, stride * 4);
+        TILE_LOAD(3, from + TILE_ROWS * stride + PANEL_WIDTH, stride * 4);
     }
 }
 
@@ -146,7 +164,8 @@ static void copy_sums(const struct gemm *g, const struct tile_block *b, int node
     }
 }
 
-/* The sums of leaves and of what was added of them, [rows][panels * 16] each. */
+/* The sums of leaves and of what was added of them, [rows][panels * 16] each; above them those of a leaf
+ * that has begun. */
 struct sum_stack {
     int top, node;                  /* how many there are; the next node to be written */
     _Alignas(TILE_LINE) float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
@@ -164,35 +183,40 @@ INLINE void end_leaf(const struct gemm *g, const struct tile_block *b, int i, st
         copy_sums(g, b, s->node++, s->sums[--s->top], (size_t)stride);
 }
 
-INLINE void block_bf16(const struct gemm *g, const struct tile_block *b, struct ahead *ahead, const int rows,
-                       const int panels)
+/* Tiles [first, first + n) of a panel, all of one leaf. */
+struct piece {
+    int leaf, first, n;
+    int begins, ends;               /* the leaf */
+};
+
+INLINE void piece_bf16(const struct gemm *g, const struct tile_block *b, const struct piece *p, struct sum_stack *s,
+                       struct ahead *ahead, const int rows, const int panels)
 {
     const int stride = panels * PANEL_WIDTH;
-    struct sum_stack stack;
-    stack.top = stack.node = 0;
     const char *x = (const char *)g->packed_x + first_piece(g, b->row, TILE_INPUTS) * TILE_LINE;
     const char *w = (const char *)g->panels + (size_t)b->panel * g->panel_bytes;
     /* Where there is no second row tile, the first stands in for it. */
     size_t next_rows = b->n_rows > TILE_ROWS ? first_piece(g, TILE_ROWS, TILE_INPUTS) * TILE_LINE : 0;
-    int n_leaves = g->part->end - g->part->begin, first = 0;
-    int is_whole = b->n_rows == rows && b->n_outputs == stride && n_leaves == 1;
-    for (int i = 0; i < n_leaves; i++) {
-        const char *leaf_x = x + (size_t)first / TILE_INPUTS * TILE_BYTES;
-        const char *leaf_w = w + (size_t)first / TILE_INPUTS * TILE_BYTES;
-        int n = (g->leaf_end[i] - first) / TILE_INPUTS;
-        first = g->leaf_end[i];
+    x += (size_t)p->first * TILE_BYTES;
+    w += (size_t)p->first * TILE_BYTES;
+    if (p->begins || rows <= TILE_ROWS)
         zero_sums();
-        if (rows > TILE_ROWS)
-            steps_32_rows(0, leaf_x, next_rows, leaf_w, g->panel_bytes, n, panels, ahead);
-        else
-            steps_16_rows(0, leaf_x, leaf_w, g->panel_bytes, n, panels);
-        if (is_whole) {
-            store_sums(g->y + (size_t)b->row * g->y_stride + b->panel * PANEL_WIDTH, g->y_stride, rows, panels);
-            return;
-        }
-        store_sums(stack.sums[stack.top++], (size_t)stride, rows, panels);
-        end_leaf(g, b, i, &stack, rows, panels);
+    else
+        load_sums(s->sums[s->top], (size_t)stride, panels);
+    if (rows > TILE_ROWS)
+        steps_32_rows(0, x, next_rows, w, g->panel_bytes, p->n, panels, ahead);
+    else
+        steps_16_rows(0, x, w, g->panel_bytes, p->n, panels);
+    int n_leaves = g->part->end - g->part->begin;
+    if (p->ends && n_leaves == 1 && b->n_rows == rows && b->n_outputs == stride) {
+        store_sums(g->y + (size_t)b->row * g->y_stride + b->panel * PANEL_WIDTH, g->y_stride, rows, panels);
+        return;
     }
+    store_sums(s->sums[s->top], (size_t)stride, rows, panels);
+    if (!p->ends)
+        return;
+    s->top++;
+    end_leaf(g, b, p->leaf, s, rows, panels);
 }
 
 static int least(int a, int b)
@@ -281,14 +305,13 @@ INLINE void scale_tile(const struct int8_leaf *in, const int32_t products[4][TIL
               in->scales + (size_t)r * in->next_scales);
 }
 
-/* sums[rows][panels * 16] of the next n groups.  Between the units of a group the products
+/* sums[rows][panels * 16] += those of the next n groups.  Between the units of a group the products
  * of the one before are scaled, tile by tile, so that the processor has both to do. */
-INLINE void leaf_tiles_int8(struct int8_leaf *in, struct ahead *ahead, int n, float *sums, const int rows,
-                            const int panels)
+INLINE void add_groups(struct int8_leaf *in, struct ahead *ahead, int n, float *sums, const int rows,
+                       const int panels)
 {
     _Alignas(TILE_LINE) int32_t products[4][TILE_FLOATS];
     const int n_tiles = rows / TILE_ROWS * panels;
-    memset(sums, 0, (size_t)(rows * panels * PANEL_WIDTH) * sizeof *sums);
     for (int k = 0; k <= n; k++) {
         int unit = 0, units = k < n ? in->units : 0;
         zero_sums();
@@ -314,60 +337,89 @@ INLINE void leaf_tiles_int8(struct int8_leaf *in, struct ahead *ahead, int n, fl
     }
 }
 
-INLINE void block_int8(const struct gemm *g, const struct tile_block *b, struct ahead *ahead, const int rows,
-                       const int panels)
+INLINE void piece_int8(const struct gemm *g, const struct tile_block *b, const struct piece *p, struct sum_stack *s,
+                       struct ahead *ahead, const int rows, const int panels)
 {
-    struct sum_stack stack;
-    int has_two = b->n_rows > TILE_ROWS;        /* else as in block_bf16 */
-    const char *w = (const char *)g->panels + (size_t)b->panel * g->panel_bytes;
+    int has_two = b->n_rows > TILE_ROWS;        /* else as in piece_bf16 */
+    int units = g->group / INT8_UNIT, first_group = p->first / units;
+    const char *w = (const char *)g->panels + (size_t)b->panel * g->panel_bytes
+                  + (size_t)first_group * group_bytes(g->group, 8);
     struct int8_leaf in = {
-        .x = (const char *)g->packed_x + first_piece(g, b->row, INT8_UNIT) * INT8_UNIT,
+        .x = (const char *)g->packed_x + first_piece(g, b->row, INT8_UNIT) * INT8_UNIT + (size_t)p->first * TILE_BYTES,
         .next_rows = has_two ? first_piece(g, TILE_ROWS, INT8_UNIT) * INT8_UNIT : 0,
-        .w = w, .panel_bytes = g->panel_bytes, .units = g->group / INT8_UNIT,
+        .w = w, .panel_bytes = g->panel_bytes, .units = units,
         .group_bytes = group_bytes(g->group, 8), .weight_scales = w + (size_t)g->group * PANEL_WIDTH,
-        .scales = g->group_scales + first_piece(g, b->row, g->group),
+        .scales = g->group_scales + first_piece(g, b->row, g->group) + (size_t)(first_group * TILE_ROWS),
         .next_scales = has_two ? first_piece(g, TILE_ROWS, g->group) : 0,
     };
-    stack.top = stack.node = 0;
-    for (int i = 0, first = 0; i < g->part->end - g->part->begin; i++) {
-        leaf_tiles_int8(&in, ahead, (g->leaf_end[i] - first) / g->group, stack.sums[stack.top++], rows, panels);
-        first = g->leaf_end[i];
-        end_leaf(g, b, i, &stack, rows, panels);
-    }
+    float *sums = s->sums[s->top];
+    if (p->begins)
+        memset(sums, 0, (size_t)(rows * panels * PANEL_WIDTH) * sizeof *sums);
+    add_groups(&in, ahead, p->n / units, sums, rows, panels);
+    if (!p->ends)
+        return;
+    s->top++;
+    end_leaf(g, b, p->leaf, s, rows, panels);
 }
 
 /* ---- linear layers, both types ---- */
 
-INLINE void one_block(const int is_int8, const struct gemm *g, const struct tile_block *b, struct ahead *ahead,
-                      const int rows, const int panels)
+INLINE void one_piece(const int is_int8, const struct gemm *g, const struct tile_block *b, const struct piece *p,
+                      struct sum_stack *s, struct ahead *ahead, const int rows, const int panels)
 {
     if (is_int8)
-        block_int8(g, b, ahead, rows, panels);
+        piece_int8(g, b, p, s, ahead, rows, panels);
     else
-        block_bf16(g, b, ahead, rows, panels);
+        piece_bf16(g, b, p, s, ahead, rows, panels);
 }
 
-INLINE void any_block(const int is_int8, const struct gemm *g, struct tile_block *b, struct ahead *ahead,
-                      const int rows, int panels)
+INLINE void any_piece(const int is_int8, const struct gemm *g, const struct tile_block *b, const struct piece *p,
+                      struct sum_stack *s, struct ahead *ahead, const int rows, int panels)
 {
-    b->n_outputs = least(g->n_outputs - b->panel * PANEL_WIDTH, panels * PANEL_WIDTH);
     switch (panels) {
-    case 1: one_block(is_int8, g, b, ahead, rows, 1); break;
-    case 2: one_block(is_int8, g, b, ahead, rows, 2); break;
-    case 3: if (rows == TILE_ROWS) one_block(is_int8, g, b, ahead, rows, 3); break;
-    case 4: if (rows == TILE_ROWS) one_block(is_int8, g, b, ahead, rows, 4); break;
+    case 1: one_piece(is_int8, g, b, p, s, ahead, rows, 1); break;
+    case 2: one_piece(is_int8, g, b, p, s, ahead, rows, 2); break;
+    case 3: if (rows == TILE_ROWS) one_piece(is_int8, g, b, p, s, ahead, rows, 3); break;
+    case 4: if (rows == TILE_ROWS) one_piece(is_int8, g, b, p, s, ahead, rows, 4); break;
     default: break;
     }
 }
 
-INLINE void few_rows(const int is_int8, const struct gemm *g, int n_panels)
+/* The next piece of at most `most` tiles, 0 after the last. */
+INLINE int next_piece(const struct gemm *g, struct piece *p, const int inputs, int most)
+{
+    p->first += p->n;
+    p->leaf += p->ends;
+    p->begins = p->ends;
+    if (p->leaf == g->part->end - g->part->begin)
+        return 0;
+    int end = g->leaf_end[p->leaf] / inputs;
+    p->n = least(end - p->first, most);
+    p->ends = p->first + p->n == end;
+    return 1;
+}
+
+static const struct piece before_first = { .leaf = -1, .ends = 1 };
+
+/* A block, leaf by leaf. */
+INLINE void whole_block(const int is_int8, const struct gemm *g, struct tile_block *b, const int rows, int panels)
 {
     struct ahead none = { 0 };
+    struct sum_stack stack;
+    struct piece p = before_first;
+    stack.top = stack.node = 0;
+    b->n_outputs = least(g->n_outputs - b->panel * PANEL_WIDTH, panels * PANEL_WIDTH);
+    while (next_piece(g, &p, is_int8 ? INT8_UNIT : TILE_INPUTS, INT32_MAX))
+        any_piece(is_int8, g, b, &p, &stack, &none, rows, panels);
+}
+
+INLINE void few_rows(const int is_int8, const struct gemm *g, int n_panels)
+{
     struct tile_block b = { .n_rows = g->n_rows };
     /* Products of int8 are stored whole. */
     tiles_open(is_int8 ? TILE_ROWS : g->n_rows);
     for (; b.panel < n_panels; b.panel += TILE_PANELS)
-        any_block(is_int8, g, &b, &none, TILE_ROWS, least(n_panels - b.panel, TILE_PANELS));
+        whole_block(is_int8, g, &b, TILE_ROWS, least(n_panels - b.panel, TILE_PANELS));
     tiles_close();
 }
 
@@ -375,31 +427,55 @@ INLINE void few_rows(const int is_int8, const struct gemm *g, int n_panels)
  * done with before the next, so that what it writes lies together. */
 INLINE void many_rows_few_panels(const int is_int8, const struct gemm *g, int n_panels)
 {
-    struct ahead none = { 0 };
     struct tile_block b = { 0 };
     for (; b.row < g->n_rows; b.row += MANY_ROWS) {
         b.n_rows = least(g->n_rows - b.row, MANY_ROWS);
         for (b.panel = 0; b.panel < n_panels; b.panel += PAIR)
-            any_block(is_int8, g, &b, &none, MANY_ROWS, least(n_panels - b.panel, PAIR));
+            whole_block(is_int8, g, &b, MANY_ROWS, least(n_panels - b.panel, PAIR));
     }
 }
 
-/* Rows [first, end) against all panels, two at a time: a pair stays in the second
- * cache while the rows pass by, and meanwhile the next pair is fetched. */
-INLINE void many_rows(const int is_int8, const struct gemm *g, int n_panels, int first, int end, int n_steps)
+/* Bytes of the first n tiles of a panel. */
+INLINE size_t tiles_bytes(const int is_int8, const struct gemm *g, int n)
+{
+    return is_int8 ? (size_t)(n / (g->group / INT8_UNIT)) * group_bytes(g->group, 8) : (size_t)n * TILE_BYTES;
+}
+
+/* Rows [first, end) against a pair of panels, piece by piece: a piece stays in the nearest cache while the rows pass
+ * by, and meanwhile the next one is fetched, from the next pair after the last. */
+INLINE void rows_pass(const int is_int8, const struct gemm *g, int first, int end, struct tile_block b, int panels,
+                      struct sum_stack stacks[PASS_ROWS / MANY_ROWS])
 {
     int n_blocks = (end - first + MANY_ROWS - 1) / MANY_ROWS;
-    int lines = (int)(PAIR * g->panel_bytes / TILE_LINE);
-    struct tile_block b = { 0 };
-    for (; b.panel < n_panels; b.panel += PAIR) {
-        struct ahead ahead = { .at = (const char *)g->panels + (size_t)(b.panel + PAIR) * g->panel_bytes };
-        if (n_blocks > 1 && b.panel + 2 * PAIR <= n_panels)
-            ahead.lines = (lines + n_blocks * n_steps - 1) / (n_blocks * n_steps);
-        for (b.row = first; b.row < end; b.row += MANY_ROWS) {
+    const char *panel = (const char *)g->panels + (size_t)b.panel * g->panel_bytes;
+    struct piece p = before_first;
+    for (int i = 0; i < n_blocks; i++)
+        stacks[i].top = stacks[i].node = 0;
+    while (next_piece(g, &p, is_int8 ? INT8_UNIT : TILE_INPUTS, n_blocks > 1 ? PIECE_TILES : INT32_MAX)) {
+        size_t bytes = tiles_bytes(is_int8, g, p.n), next = tiles_bytes(is_int8, g, p.first + p.n);
+        int is_last = next == g->panel_bytes && b.panel * PANEL_WIDTH + b.n_outputs == g->n_outputs;
+        struct ahead ahead = { .at = panel + (next < g->panel_bytes ? next : PAIR * g->panel_bytes) };
+        if (n_blocks > 1 && panels == PAIR && !is_last)
+            ahead.lines = ((int)(bytes / TILE_LINE) + n_blocks * p.n - 1) / (n_blocks * p.n);
+        for (int i = 0; i < n_blocks; i++) {
+            b.row = first + i * MANY_ROWS;
             b.n_rows = least(end - b.row, MANY_ROWS);
-            any_block(is_int8, g, &b, &ahead, MANY_ROWS, least(n_panels - b.panel, PAIR));
+            any_piece(is_int8, g, &b, &p, &stacks[i], &ahead, MANY_ROWS, panels);
         }
     }
+}
+
+INLINE void many_rows(const int is_int8, const struct gemm *g, int n_panels)
+{
+    struct sum_stack stacks[PASS_ROWS / MANY_ROWS];
+    int row_bytes = is_int8 ? all_inputs(g) : all_inputs(g) * 2;
+    int at_once = least(rows_in_cache((size_t)row_bytes), PASS_ROWS);
+    for (int first = 0; first < g->n_rows; first += at_once)
+        for (struct tile_block b = { 0 }; b.panel < n_panels; b.panel += PAIR) {
+            int panels = least(n_panels - b.panel, PAIR);
+            b.n_outputs = least(g->n_outputs - b.panel * PANEL_WIDTH, panels * PANEL_WIDTH);
+            rows_pass(is_int8, g, first, least(first + at_once, g->n_rows), b, panels, stacks);
+        }
 }
 
 INLINE void tiles_gemm(const int is_int8, const struct gemm *g)
@@ -409,14 +485,11 @@ INLINE void tiles_gemm(const int is_int8, const struct gemm *g)
         few_rows(is_int8, g, n_panels);
         return;
     }
-    int row_bytes = is_int8 ? all_inputs(g) : all_inputs(g) * 2;
-    int at_once = rows_in_cache((size_t)row_bytes);
     tiles_open(TILE_ROWS);
     if ((size_t)n_panels * g->panel_bytes <= PANELS_BYTES)
         many_rows_few_panels(is_int8, g, n_panels);
     else
-        for (int first = 0; first < g->n_rows; first += at_once)
-            many_rows(is_int8, g, n_panels, first, least(first + at_once, g->n_rows), row_bytes / TILE_LINE);
+        many_rows(is_int8, g, n_panels);
     tiles_close();
 }
 

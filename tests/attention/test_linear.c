@@ -115,7 +115,7 @@ static void every_type_is_the_plain_sum_within_its_rounding(void **state)
                 check_type(k, (enum weight_type)type, inputs, 1 + inputs * 5 % 40, 1 + inputs % 9);
             check_type(k, (enum weight_type)type, 512, 130, 20);
             check_type(k, (enum weight_type)type, 384, 50, 33);
-            check_type(k, (enum weight_type)type, 700, 600, 70);       /* too large to stay in a cache */
+            check_type(k, (enum weight_type)type, 1100, 500, 70);      /* too large to stay in a cache */
             for (int rows = 15; rows <= 80; rows += rows < 18 ? 1 : 15)
                 check_type(k, (enum weight_type)type, 200, 90, rows);
         }
@@ -320,6 +320,55 @@ static void any_ranks_add_up_to_the_same_bits(void **state)
     }
 }
 
+/* Leaves [begin, end) of 16 of a layer that no cache holds, many rows and each alone. */
+static void check_passing(const struct kernels *k, enum weight_type type, int begin, int end, int rows)
+{
+    enum { LEAVES = 16, INPUTS = LEAVES * 88, OUTPUTS = 490 };
+    struct rng rng;
+    rng_seed(&rng, 11);
+    struct layer l;
+    open_layer(&l, &rng, INPUTS, OUTPUTS);
+    int first = linear_leaf_column(INPUTS, LEAVES, begin);
+    struct matrix m = matrix_columns(view(&l), first, linear_leaf_column(INPUTS, LEAVES, end) - first);
+    struct linear_spec spec = {
+        .type = type, .rows = &m, .n_parts = 1, .n_leaves = LEAVES, .leaf_begin = begin, .leaf_end = end,
+        .total_inputs = INPUTS, .kernels = k,
+    };
+    struct linear linear;
+    assert_int_equal(linear_create(&linear, &spec, &l.arena, NULL), STATUS_OK);
+    size_t node = (size_t)rows * OUTPUTS, n_nodes = (size_t)linear.part.n_nodes;
+    float *x = malloc((size_t)(rows * INPUTS) * 4), *y = malloc(n_nodes * node * 4);
+    float *alone = malloc(n_nodes * OUTPUTS * 4);
+    for (int i = 0; i < rows * INPUTS; i++)
+        x[i] = random_float(&rng);
+    linear_apply(&linear, k, x, INPUTS, rows, y, OUTPUTS, node);
+    for (int r = 0; r < rows; r++) {
+        linear_apply(&linear, k, x + (size_t)r * INPUTS, 0, 1, alone, 0, OUTPUTS);
+        for (size_t n = 0; n < n_nodes; n++)
+            assert_memory_equal(alone + n * OUTPUTS, y + n * node + (size_t)r * OUTPUTS, OUTPUTS * 4);
+    }
+    free(x);
+    free(y);
+    free(alone);
+    close_layer(&l);
+}
+
+static void leaves_of_rows_that_pass_together_are_those_of_a_row_alone(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        const struct kernels *k = kernels_select(tables[t]);
+        for (int type = WEIGHT_F32; k != NULL && type <= (int)WEIGHT_INT4; type++) {
+            check_passing(k, (enum weight_type)type, 0, 16, 70);
+            check_passing(k, (enum weight_type)type, 3, 16, 40);
+        }
+        if (k != NULL && k->row_unit > 1) {     /* more than pass together */
+            check_passing(k, WEIGHT_BF16, 0, 16, 290);
+            check_passing(k, WEIGHT_INT8, 1, 16, 290);
+        }
+    }
+}
+
 static void bitlinear_is_exact(void **state)
 {
     (void)state;
@@ -361,6 +410,7 @@ int main(void)
         cmocka_unit_test(int8_agrees_between_tables),
         cmocka_unit_test(the_largest_sums_are_whole),
         cmocka_unit_test(any_ranks_add_up_to_the_same_bits),
+        cmocka_unit_test(leaves_of_rows_that_pass_together_are_those_of_a_row_alone),
         cmocka_unit_test(bitlinear_is_exact),
     };
     return cmocka_run_group_tests_name("linear", tests, NULL, NULL);
