@@ -7,7 +7,6 @@
 enum {
     MAX_DEPTH = 5,              /* states alive at once: three tree levels, a lane, a chunk */
     FLOAT_ROWS = 24,            /* query rows at once: what the registers divide */
-    BF16_ROWS = MAX_TILE_ROWS,
 };
 
 /* Partial softmax of a block of rows: the weighted values, their sum of
@@ -16,6 +15,15 @@ struct state {
     float *values;              /* [ATTEND_ROWS][width] */
     float sum[ATTEND_ROWS];
     float max[ATTEND_ROWS];
+};
+
+/* Columns of one segment of the cached row, for rows that are used as they are cached. */
+struct part {
+    int begin, width;           /* of the row */
+    int at;                     /* of its first column in a query row, or in a row of values */
+    size_t scale_at;            /* int8: bytes from the row to its scale */
+    void *packed_queries;
+    float *query_scales;        /* [ATTEND_ROWS]; int8 */
 };
 
 /* A block of query rows of one group over one sequence. */
@@ -29,11 +37,12 @@ struct work {
     int limit[ATTEND_ROWS];     /* positions row r may see: [0, limit) */
     int n_positions;            /* the largest limit */
     float *scores;              /* [ATTEND_ROWS][ATTEND_MAX_CHUNK] */
-    int is_bf16;                /* rows are used as bf16 */
-    float *tile;                /* [block_size][tile_width]: rows as floats, when the cache has other types;
-                                   or [ATTEND_MAX_CHUNK][tile_width] bf16, when they do not lie as tiles want */
+    const struct row_kernels *rows;     /* rows are used as they are cached; NULL: as floats */
+    struct part *key_parts, *value_parts;
+    int n_key_parts, n_value_parts;
+    float *tile;                /* [block_size][tile_width]: rows as floats, when the cache has other types */
     float *keys;                /* [block_size][query_width]: decompressed keys */
-    uint16_t *packed_queries[2];        /* of the key segments, for tiles */
+    float *packed;              /* queries of the key parts, for tiles */
     struct state states[MAX_DEPTH];
 };
 
@@ -55,9 +64,13 @@ static size_t padded(size_t n)
     return (n + 15) & ~(size_t)15;
 }
 
-static size_t packed_queries_floats(const struct attend_group *g, int segment)
+/* Each part's are filled up, and have their scales. */
+static size_t packed_floats(const struct attend_group *g)
 {
-    return segment < g->n_key_segments ? padded(packed_query_size(g->key_width[segment]) / 2) : 0;
+    int width = g->n_key_parts * INT8_UNIT;
+    for (int s = 0; s < g->n_key_segments; s++)
+        width += g->key_width[s];
+    return padded(packed_query_bytes(width) / 4) + (size_t)(g->n_key_parts * ATTEND_ROWS);
 }
 
 size_t attend_scratch_floats(const struct attend_group *groups, int n_groups)
@@ -69,7 +82,7 @@ size_t attend_scratch_floats(const struct attend_group *groups, int n_groups)
                       + padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)tile_width(g))
                       + padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)g->query_width)
                       + padded((size_t)ATTEND_ROWS * (size_t)g->query_width)
-                      + packed_queries_floats(g, 0) + packed_queries_floats(g, 1)
+                      + packed_floats(g)
                       + MAX_DEPTH * padded((size_t)ATTEND_ROWS * (size_t)g->value_width);
         most = floats > most ? floats : most;
     }
@@ -78,36 +91,50 @@ size_t attend_scratch_floats(const struct attend_group *groups, int n_groups)
 
 /* ---- cached rows ---- */
 
-/* Columns [begin, begin + width) of a bf16 or int8 row into out: bf16, or floats. */
-static void read_columns(const struct work *w, const char *row, int begin, int width, void *out)
+static size_t column_bytes(const struct cache_layout *layout)
 {
-    const struct cache_layout *layout = w->view->layout;
-    const struct kernels *k = w->job->kernels;
-    uint16_t *halves = out;
-    float *floats = out;
-    if (layout->type == CACHE_BF16) {
-        const uint16_t *from = (const uint16_t *)(const void *)row + begin;
-        if (w->is_bf16)
-            memcpy(halves, from, (size_t)width * sizeof *halves);
-        else
-            k->widen_bf16(floats, from, width);
-        return;
+    return layout->type == CACHE_F32 ? 4 : layout->type == CACHE_BF16 ? 2 : 1;
+}
+
+/* Columns [begin, begin + width) of the row, cut where int8 changes its scale.  Returns how many parts. */
+static int split_columns(const struct cache_layout *layout, int begin, int width, int at, struct part *parts)
+{
+    if (layout->type != CACHE_INT8) {
+        parts[0] = (struct part){ .begin = begin, .width = width, .at = at };
+        return 1;
     }
+    int n = 0;
     for (int s = 0; s < layout->n_segments; s++) {
         int from = layout->segment_begin[s] > begin ? layout->segment_begin[s] : begin;
         int to = layout->segment_begin[s + 1] < begin + width ? layout->segment_begin[s + 1] : begin + width;
-        if (from >= to)
-            continue;
-        float scale;
-        memcpy(&scale, row + layout->scales_offset + (size_t)s * 4, 4);
-        if (w->is_bf16)
-            k->int8_to_bf16(halves + (from - begin), (const int8_t *)row + from, scale, to - from);
-        else
-            k->widen_int8(floats + (from - begin), (const int8_t *)row + from, scale, to - from);
+        if (from < to)
+            parts[n++] = (struct part){
+                .begin = from, .width = to - from, .at = at + from - begin,
+                .scale_at = layout->scales_offset + (size_t)s * sizeof(float),
+            };
     }
+    return n;
 }
 
 /* ---- as floats ---- */
+
+/* Columns [begin, begin + width) of a bf16 or int8 row into out. */
+static void widen_columns(const struct work *w, const char *row, int begin, int width, float *out)
+{
+    const struct cache_layout *layout = w->view->layout;
+    const struct kernels *k = w->job->kernels;
+    if (layout->type == CACHE_BF16) {
+        k->widen_bf16(out, (const uint16_t *)(const void *)row + begin, width);
+        return;
+    }
+    struct part parts[ATTEND_MAX_PARTS];
+    int n = split_columns(layout, begin, width, 0, parts);
+    for (int i = 0; i < n; i++) {
+        float scale;
+        memcpy(&scale, row + parts[i].scale_at, sizeof scale);
+        k->widen_int8(out + parts[i].at, (const int8_t *)row + parts[i].begin, scale, parts[i].width);
+    }
+}
 
 /* Where the columns of n rows, from `position` in one block, are as floats. */
 struct columns {
@@ -134,41 +161,16 @@ static struct columns float_columns(const struct work *w, int position, int n)
     for (int r = 0; r < n; r++) {
         float *out = w->tile + (size_t)r * c.stride;
         for (int s = 0; s < g->n_key_segments; s++) {
-            read_columns(w, rows + (size_t)r * row_bytes, g->key_begin[s], g->key_width[s], out);
+            widen_columns(w, rows + (size_t)r * row_bytes, g->key_begin[s], g->key_width[s], out);
             out += g->key_width[s];
         }
         if (own_value_columns(g))
-            read_columns(w, rows + (size_t)r * row_bytes, g->value_begin, g->value_width, out);
+            widen_columns(w, rows + (size_t)r * row_bytes, g->value_begin, g->value_width, out);
     }
     c.key[0] = w->tile;
     c.key[1] = w->tile + g->key_width[0];
     c.value = own_value_columns(g) ? w->tile + (c.stride - (size_t)g->value_width) : w->tile;
     return c;
-}
-
-/* ---- as bf16 ---- */
-
-/* Tiles read 16 rows one stride apart: bf16 rows of whole sixteens lie so. */
-static int lies_as_tiles(const struct cache_layout *layout)
-{
-    return layout->type == CACHE_BF16 && layout->block_size % TILE_ROWS == 0;
-}
-
-/* The chunk's rows, its key columns and then its own value columns, into w->tile. */
-static void gather_rows(const struct work *w, int begin, int end)
-{
-    const struct attend_group *g = w->group;
-    size_t width = (size_t)tile_width(g);
-    for (int position = begin; position < end; position++) {
-        const char *row = cache_view_row(w->view, position);
-        uint16_t *out = (uint16_t *)(void *)w->tile + (size_t)(position - begin) * width;
-        for (int s = 0; s < g->n_key_segments; s++) {
-            read_columns(w, row, g->key_begin[s], g->key_width[s], out);
-            out += g->key_width[s];
-        }
-        if (own_value_columns(g))
-            read_columns(w, row, g->value_begin, g->value_width, out);
-    }
 }
 
 /* ---- one chunk ---- */
@@ -201,21 +203,6 @@ static void score_keys(const struct work *w, const struct columns *c, int positi
     }
 }
 
-/* Scores of n keys of a run; rows [n][stride], their key segments at column[]. */
-static void score_bf16_keys(const struct work *w, const uint16_t *rows, size_t stride, const int column[2], int n,
-                            float *scores)
-{
-    const struct attend_group *g = w->group;
-    for (int s = 0; s < g->n_key_segments; s++) {
-        struct score_bf16_block b = {
-            .packed_queries = w->packed_queries[s], .keys = rows + column[s], .key_stride = stride,
-            .scores = scores, .score_stride = ATTEND_MAX_CHUNK, .n_rows = w->n_rows, .n_keys = n,
-            .width = g->key_width[s], .accumulate = s > 0,
-        };
-        w->job->kernels->score_bf16(&b);
-    }
-}
-
 /* Length of the run that starts at `from`: to the end of its cache block or of
  * the chunk. */
 static int run_length(const struct work *w, int from, int end)
@@ -241,51 +228,57 @@ static void softmax_rows(const struct work *w, int begin, int end, struct state 
 }
 
 /* Values that are no keys are asked for while keys are multiplied. */
-static void prefetch_values(const uint16_t *const *rows, int n, int width)
+static void prefetch_values(const char *row, size_t row_bytes, int n, size_t width)
 {
     enum { LINE = 64 };
-    for (int i = 0; i < n; i++)
-        for (const char *at = (const char *)rows[i], *end = (const char *)(rows[i] + width); at < end; at += LINE)
-            __builtin_prefetch(at, 0, 2);
+    for (int i = 0; i < n; i++, row += row_bytes)
+        for (size_t at = 0; at < width; at += LINE)
+            __builtin_prefetch(row + at, 0, 2);
 }
 
-/* Scores of the chunk, and where its values lie. */
-static void score_bf16_chunk(const struct work *w, int begin, int end, const uint16_t *values[ATTEND_MAX_CHUNK])
+/* Scores of the chunk, and where its rows lie. */
+static void score_cached_rows(const struct work *w, int begin, int end, const char *rows[ATTEND_MAX_CHUNK])
 {
     const struct attend_group *g = w->group;
-    if (!lies_as_tiles(w->view->layout)) {
-        const uint16_t *rows = (const uint16_t *)(const void *)w->tile;
-        size_t stride = (size_t)tile_width(g);
-        gather_rows(w, begin, end);
-        score_bf16_keys(w, rows, stride, (int[2]){ 0, g->key_width[0] }, end - begin, w->scores);
-        size_t column = own_value_columns(g) ? stride - (size_t)g->value_width : 0;
-        for (int i = 0; i < end - begin; i++)
-            values[i] = rows + (size_t)i * stride + column;
-        return;
-    }
-    size_t stride = w->view->layout->row_bytes / sizeof(uint16_t);
+    const struct cache_layout *layout = w->view->layout;
+    size_t element = column_bytes(layout);
     for (int from = begin, n; from < end; from += n) {
+        const char *first = cache_view_row(w->view, from);
         n = run_length(w, from, end);
-        const uint16_t *rows = (const uint16_t *)(const void *)cache_view_row(w->view, from);
         for (int i = 0; i < n; i++)
-            values[from - begin + i] = rows + (size_t)i * stride + g->value_begin;
+            rows[from - begin + i] = first + (size_t)i * layout->row_bytes;
         if (own_value_columns(g))
-            prefetch_values(values + (from - begin), n, g->value_width);
-        score_bf16_keys(w, rows, stride, g->key_begin, n, w->scores + (from - begin));
+            prefetch_values(first + (size_t)g->value_begin * element, layout->row_bytes, n,
+                            (size_t)g->value_width * element);
+        for (int i = 0; i < w->n_key_parts; i++) {
+            const struct part *p = &w->key_parts[i];
+            struct row_scores b = {
+                .packed_queries = p->packed_queries, .query_scales = p->query_scales,
+                .keys = first + (size_t)p->begin * element, .key_scales = first + p->scale_at,
+                .key_stride = layout->row_bytes, .scores = w->scores + (from - begin),
+                .score_stride = ATTEND_MAX_CHUNK, .n_rows = w->n_rows, .n_keys = n, .width = p->width,
+                .accumulate = i > 0,
+            };
+            w->rows->score(&b);
+        }
     }
 }
 
-static void attend_bf16_chunk(struct work *w, int begin, int end, struct state *out)
+static void attend_cached_rows(struct work *w, int begin, int end, struct state *out)
 {
-    const uint16_t *values[ATTEND_MAX_CHUNK];
-    score_bf16_chunk(w, begin, end, values);
+    const char *rows[ATTEND_MAX_CHUNK];
+    score_cached_rows(w, begin, end, rows);
     softmax_rows(w, begin, end, out);
-    struct value_bf16_block b = {
-        .weights = w->scores, .weight_stride = ATTEND_MAX_CHUNK, .rows = values, .sums = out->values,
-        .sum_stride = (size_t)w->group->value_width, .n_rows = w->n_rows, .n_keys = end - begin,
-        .width = w->group->value_width,
-    };
-    w->job->kernels->add_values_bf16(&b);
+    for (int i = 0; i < w->n_value_parts; i++) {
+        const struct part *p = &w->value_parts[i];
+        struct row_values b = {
+            .weights = w->scores, .weight_stride = ATTEND_MAX_CHUNK, .rows = rows,
+            .column = (size_t)p->begin * column_bytes(w->view->layout), .scale_at = p->scale_at,
+            .sums = out->values + p->at, .sum_stride = (size_t)w->group->value_width, .n_rows = w->n_rows,
+            .n_keys = end - begin, .width = p->width,
+        };
+        w->rows->add_values(&b);
+    }
 }
 
 static void attend_chunk(struct work *w, int chunk, struct state *out)
@@ -293,8 +286,8 @@ static void attend_chunk(struct work *w, int chunk, struct state *out)
     int size = w->job->chunk, begin = chunk * size;
     int end = begin + size < w->n_positions ? begin + size : w->n_positions;
     const struct attend_group *g = w->group;
-    if (w->is_bf16) {
-        attend_bf16_chunk(w, begin, end, out);
+    if (w->rows != NULL) {
+        attend_cached_rows(w, begin, end, out);
         return;
     }
     int one_run = run_length(w, begin, end) == end - begin;
@@ -501,24 +494,38 @@ static void place_scratch(struct work *w)
     at += padded((size_t)CACHE_MAX_BLOCK_SIZE * (size_t)g->query_width);
     w->gathered = at;
     at += padded((size_t)ATTEND_ROWS * (size_t)g->query_width);
-    for (int s = 0; s < g->n_key_segments; s++) {
-        w->packed_queries[s] = (uint16_t *)(void *)at;
-        at += packed_queries_floats(g, s);
-    }
+    w->packed = at;
+    at += packed_floats(g);
     for (int d = 0; d < MAX_DEPTH; d++) {
         w->states[d].values = at;
         at += padded((size_t)ATTEND_ROWS * (size_t)g->value_width);
     }
 }
 
-static void pack_queries(const struct work *w)
+/* The parts of the group's columns, and where their packed queries go. */
+static void place_parts(struct work *w)
 {
     const struct attend_group *g = w->group;
-    const float *queries = w->queries;
-    for (int s = 0; s < g->n_key_segments; s++) {
-        w->job->kernels->pack_queries(w->packed_queries[s], queries, (size_t)g->query_width, w->n_rows,
-                                      g->key_width[s]);
-        queries += g->key_width[s];
+    const struct cache_layout *layout = w->view->layout;
+    float *at = w->packed;
+    for (int s = 0, width = 0; s < g->n_key_segments; width += g->key_width[s], s++)
+        w->n_key_parts += split_columns(layout, g->key_begin[s], g->key_width[s], width, w->key_parts + w->n_key_parts);
+    w->n_value_parts = split_columns(layout, g->value_begin, g->value_width, 0, w->value_parts);
+    assert(layout->type != CACHE_INT8 || w->n_key_parts <= g->n_key_parts);
+    for (int i = 0; i < w->n_key_parts; i++) {
+        w->key_parts[i].packed_queries = at;
+        at += packed_query_bytes(w->key_parts[i].width) / 4;
+        w->key_parts[i].query_scales = at;
+        at += ATTEND_ROWS;
+    }
+}
+
+static void pack_queries(const struct work *w)
+{
+    size_t width = (size_t)w->group->query_width;
+    for (int i = 0; i < w->n_key_parts; i++) {
+        const struct part *p = &w->key_parts[i];
+        w->rows->pack_queries(p->packed_queries, p->query_scales, w->queries + p->at, width, w->n_rows, p->width);
     }
 }
 
@@ -551,7 +558,7 @@ static void attend_rows(struct work *w, const struct span *span, int first, int 
         w->limit[r] = span->causal ? span->first_position + token + 1 : span->length;
         w->n_positions = w->limit[r] > w->n_positions ? w->limit[r] : w->n_positions;
     }
-    if (w->is_bf16)
+    if (w->rows != NULL)
         pack_queries(w);
     size_t row = g->sum_begin * (size_t)w->job->n_rows + (size_t)first * (size_t)g->value_width;
     if (w->job->lanes == NULL) {
@@ -566,14 +573,25 @@ static void attend_rows(struct work *w, const struct span *span, int first, int 
     finish_nodes(w, w->job->nodes + (size_t)first * node_floats);
 }
 
+/* How the rows of a cache are used: by their type, or NULL: as floats. */
+static const struct row_kernels *kernels_of_rows(const struct kernels *k, enum cache_type type)
+{
+    return type == CACHE_BF16 ? k->bf16_rows : type == CACHE_INT8 ? k->int8_rows : NULL;
+}
+
 void attend_span(const struct attend_job *job, const struct span *span, const struct cache_view *view)
 {
+    struct part key_parts[ATTEND_MAX_PARTS], value_parts[ATTEND_MAX_PARTS];
     for (int i = 0; i < job->n_groups; i++) {
-        struct work w = { .job = job, .group = &job->groups[i], .view = view };
-        w.is_bf16 = job->kernels->score_bf16 != NULL && view->layout->type != CACHE_F32
-                 && w.group->decompress == NULL;
-        int at_once = w.is_bf16 ? BF16_ROWS : FLOAT_ROWS;
+        struct work w = {
+            .job = job, .group = &job->groups[i], .view = view, .key_parts = key_parts, .value_parts = value_parts,
+        };
+        if (w.group->decompress == NULL)
+            w.rows = kernels_of_rows(job->kernels, view->layout->type);
+        int at_once = w.rows != NULL ? ATTEND_ROWS : FLOAT_ROWS;
         place_scratch(&w);
+        if (w.rows != NULL)
+            place_parts(&w);
         int first = span->first_row * w.group->n_queries;
         int end = first + span->n_rows * w.group->n_queries;
         for (; first < end; first += at_once)

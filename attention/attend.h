@@ -22,8 +22,8 @@
  * The result of a query row depends on its own limit and on nothing else: not
  * on the other rows, the step, or who holds which chunk.
  *
- * bf16 and int8 rows are widened to floats, or, where the kernels have tiles, used as
- * bf16 (kernels.h); which it is follows from the kernels and the cache type.
+ * bf16 and int8 rows are widened to floats, or, where the kernels have tiles, multiplied as
+ * they are (struct row_kernels); which it is follows from the kernels and the cache type.
  *
  * Decompressed keys (RoPE on W_UK c, seed 000): a group may carry the key
  * up-projection; the key tile of a chunk is then made on the fly and rotated.
@@ -43,6 +43,7 @@ enum {
     ATTEND_LANES = 8,
     ATTEND_ROWS = 32,           /* query rows worked on together, at most */
     ATTEND_NODES = 4,           /* most nodes a rank's lanes form */
+    ATTEND_MAX_PARTS = 66,      /* segments of a cached row that a group's columns lie in */
 };
 
 /* A cache sharded by chunk: rank r of n holds the chunks whose index mod n is r
@@ -58,6 +59,7 @@ struct attend_group {
     int n_queries;              /* query rows per token */
     int n_key_segments;         /* 1 or 2 */
     int key_begin[2], key_width[2];     /* columns of the cached row */
+    int n_key_parts;            /* segments of the row (cache/layout.h) that these lie in, at most */
     int value_begin, value_width;
     int query_width;            /* of a query row: the sum of key_width, or the
                                    outputs of decompress */

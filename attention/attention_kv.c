@@ -48,7 +48,7 @@ static enum status create_groups(struct attention *a, struct arena *weights, str
         struct attend_group *g = &a->groups[kv];
         if (g->n_queries == 0)
             *g = (struct attend_group){
-                .n_key_segments = 1, .key_begin = { begin }, .key_width = { c->nope_dim },
+                .n_key_segments = 1, .key_begin = { begin }, .key_width = { c->nope_dim }, .n_key_parts = 1,
                 .value_begin = begin + c->nope_dim, .value_width = c->value_dim,
                 .query_width = c->nope_dim,
             };

@@ -113,6 +113,7 @@ static int find_group(struct attention *a, int first, int last, int kv_head)
     a->groups[a->n_groups] = (struct attend_group){
         .n_key_segments = decoupled ? 2 : 1,
         .key_begin = { begin, f->n_latents * c->latent_dim }, .key_width = { width, c->rope_dim },
+        .n_key_parts = last - first + 1 + decoupled,
         .value_begin = begin, .value_width = width,
         .query_width = decompress != NULL ? c->nope_dim : width + c->rope_dim,
         .decompress = decompress, .rope = &f->rope,

@@ -84,9 +84,8 @@ struct value_block {
     int n_rows, n_keys, width;
 };
 
-/* The same over bf16 rows as they are cached, for tables that have tiles: 16 rows
- * and 16 keys at a time, and 32 columns or keys summed before they are added to
- * the sum (the order that Intel's manual gives for TDPBF16PS). */
+/* The same over rows as they are cached, for tables that have tiles: 16 rows and 16 keys at a time.  Of bf16, 32 columns
+ * or keys are summed before they are added to the sum (the order that Intel's manual gives for TDPBF16PS). */
 enum { TILE_ROWS = 16, TILE_INPUTS = 32, MAX_TILE_ROWS = 32 };
 
 /* Rows of inputs, whole blocks of tiles, that stay in the second cache while panels pass. */
@@ -97,33 +96,45 @@ static inline int rows_in_cache(size_t row_bytes)
     return n > MAX_TILE_ROWS ? n : MAX_TILE_ROWS;
 }
 
-/* Elements of what pack_queries makes of rows of this width. */
-static inline size_t packed_query_size(int width)
+/* Bytes of what pack_queries makes of rows of this width, of either type. */
+static inline size_t packed_query_bytes(int width)
 {
-    return (size_t)(width + TILE_INPUTS - 1) / TILE_INPUTS * TILE_INPUTS * MAX_TILE_ROWS;
+    return (size_t)(width + INT8_UNIT - 1) / INT8_UNIT * INT8_UNIT * MAX_TILE_ROWS * 2;
 }
 
-struct score_bf16_block {
-    const uint16_t *packed_queries;     /* of pack_queries, n_rows and width as here */
-    const uint16_t *keys;       /* [n_keys][key_stride]; readable to a multiple of 16 rows */
+/* scores[r][s] = sum_d queries[r][d] * keys[s][d] * scale of key s */
+struct row_scores {
+    const void *packed_queries;     /* of pack_queries, n_rows and width as here */
+    const float *query_scales;      /* [n_rows], of the same; int8 */
+    const void *keys;               /* rows, key_stride bytes apart */
+    const char *key_scales;         /* the first row's, a float; int8 */
     size_t key_stride;
-    float *scores;              /* [n_rows][score_stride], added to if accumulate; room for a
-                                   multiple of 16 keys */
+    float *scores;                  /* [n_rows][score_stride], added to if accumulate */
     size_t score_stride;
-    int n_rows, n_keys, width;  /* n_rows <= MAX_TILE_ROWS */
+    int n_rows, n_keys, width;      /* n_rows <= MAX_TILE_ROWS */
     int accumulate;
 };
 
-/* sums[r][d] = sum_s weights[r][s] * rows[s][d], the weights rounded to bf16 */
-struct value_bf16_block {
-    const float *weights;       /* [n_rows][weight_stride], n_keys used */
+/* sums[r][d] = sum_s weights[r][s] * rows[s][d] * scale of row s */
+struct row_values {
+    const float *weights;           /* [n_rows][weight_stride], n_keys used */
     size_t weight_stride;
-    const uint16_t *const *rows;        /* [n_keys] */
-    float *sums;                /* [n_rows][sum_stride], width used */
+    const char *const *rows;        /* [n_keys] cached rows */
+    size_t column, scale_at;        /* bytes from a row to its first column here, and to its scale (int8) */
+    float *sums;                    /* [n_rows][sum_stride], width used */
     size_t sum_stride;
-    int n_rows, n_keys, width;  /* n_keys <= MAX_VALUE_KEYS */
+    int n_rows, n_keys, width;      /* n_keys <= MAX_VALUE_KEYS */
 };
 enum { MAX_VALUE_KEYS = 256 };
+
+/* Attention over rows of one type as they are cached.  bf16: queries and weights are rounded to bf16.  int8: each of
+ * their rows is rounded to whole numbers of 15 bits with one scale, and the sums of products are exact. */
+struct row_kernels {
+    /* out [packed_query_bytes(width)]; scales [n_rows], int8. */
+    void (*pack_queries)(void *out, float *scales, const float *queries, size_t stride, int n_rows, int width);
+    void (*score)(const struct row_scores *b);
+    void (*add_values)(const struct row_values *b);
+};
 
 struct kernels {
     const char *name;
@@ -147,10 +158,7 @@ struct kernels {
     void (*add_values)(const struct value_block *b);
 
     /* NULL without tiles; then attention over bf16 and int8 rows widens them. */
-    void (*pack_queries)(uint16_t *out, const float *queries, size_t stride, int n_rows, int width);
-    void (*score_bf16)(const struct score_bf16_block *b);
-    void (*add_values_bf16)(const struct value_bf16_block *b);
-    void (*int8_to_bf16)(uint16_t *out, const int8_t *in, float scale, int n);   /* rounded */
+    const struct row_kernels *bf16_rows, *int8_rows;
 
     /* scores[0..n) become exp(scores * scale - max); n is padded to a multiple
      * of 16 with zeros (the caller leaves room).  Returns the sum of the

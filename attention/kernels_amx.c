@@ -10,12 +10,12 @@
 #include "attention/kernels_body.h"
 #include "attention/kernels_sets.h"
 #include "attention/kernels_tiles.h"
+#include "attention/kernels_tile_rows.h"
 
 const struct kernels kernels_amx = {
     KERNELS_COMMON("amx"),
     .gemm_bf16 = tiles_gemm_bf16, .gemm_int8 = tiles_gemm_int8, .pack_bf16 = tiles_pack_bf16,
-    .pack_queries = tiles_pack_queries, .score_bf16 = tiles_score, .add_values_bf16 = tiles_add_values,
-    .int8_to_bf16 = int8_to_bf16,
+    .bf16_rows = &tile_bf16_rows, .int8_rows = &tile_int8_rows,
 };
 #else
 typedef int no_amx_here;            /* ISO C wants a declaration in every file */

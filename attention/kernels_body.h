@@ -564,15 +564,17 @@ static void pack_int8(int8_t *out, float *scale, int32_t *sum, const float *x, i
         memcpy(padded, x, (size_t)n * sizeof *x);
         x = padded;
     }
-    vec most = splat(0);
+    /* Magnitudes compared as whole numbers: what is no number is the largest, and so is not lost. */
+    veci most = { 0 };
     for (int i = 0; i < group; i += LANES) {
-        vec size = (vec)((veci)load_vec(x + i) & 0x7fffffff);
-        veci larger = size > most;
-        most = (vec)(((veci)size & larger) | ((veci)most & ~larger));
+        veci size = (veci)load_vec(x + i) & 0x7fffffff, larger = size > most;
+        most = (size & larger) | (most & ~larger);
     }
-    float largest = 0;
+    int32_t bits = 0;
     for (int i = 0; i < LANES; i++)
-        largest = most[i] > largest ? most[i] : largest;
+        bits = most[i] > bits ? most[i] : bits;
+    float largest;
+    memcpy(&largest, &bits, sizeof largest);
     float inverse = largest > 0 ? 127 / largest : 0;
     veci total = { 0 };
     for (int i = 0; i < group; i += LANES) {

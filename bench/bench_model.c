@@ -219,12 +219,28 @@ static enum status attend_macs(struct bench_model *m, double *out)
     return STATUS_OK;
 }
 
+/* Of attention over rows that are widened first, f32's. */
+static void find_attend_peak(const struct bench_model *m, struct bench_cost *out)
+{
+    const struct kernels *k = kernels_select(m->options.kernels);
+    int widened = model_config(m->model)->attention.rope == ROPE_DECOMPRESSED;
+    out->attend_peak = PEAK_F32;
+    out->attend_products = 1;
+    if (!widened && m->options.cache_type == CACHE_BF16 && k->bf16_rows != NULL)
+        out->attend_peak = PEAK_BF16;
+    if (!widened && m->options.cache_type == CACHE_INT8 && k->int8_rows != NULL) {
+        out->attend_peak = PEAK_INT8;
+        out->attend_products = 2;
+    }
+}
+
 enum status bench_model_cost(struct bench_model *m, struct bench_cost *out)
 {
     const struct model_config *c = model_config(m->model);
     *out = (struct bench_cost){
         .row_macs = m->n_parameters, .logit_row_macs = (double)c->vocab * c->hidden,
     };
+    find_attend_peak(m, out);
     for (int rank = 0; rank < m->options.n_ranks; rank++) {
         struct device_report report;
         model_device_report(m->model, rank, &report);
@@ -260,6 +276,7 @@ double bench_work_least_time(const struct bench_work *work, const struct bench_c
 {
     enum peak_kind kind = weight_type == WEIGHT_F32 ? PEAK_F32 : weight_type == WEIGHT_BF16 ? PEAK_BF16 : PEAK_INT8;
     double attend = work->cached_rows * cost->cached_row_macs;
-    double arithmetic = (bench_work_macs(work, cost) - attend) / limits->peak[kind] + attend / limits->peak[PEAK_F32];
+    double arithmetic = (bench_work_macs(work, cost) - attend) / limits->peak[kind]
+                      + attend * cost->attend_products / limits->peak[cost->attend_peak];
     return fmax(arithmetic, bench_work_bytes(work, cost) / limits->read);
 }

@@ -79,6 +79,8 @@ struct bench_cost {
     double row_macs;            /* a row through all layers */
     double logit_row_macs;      /* and the head */
     double cached_row_macs;     /* a query row with a cached row */
+    enum peak_kind attend_peak; /* what these run at: f32, or that of rows used as they are cached */
+    int attend_products;        /* of each: 2 where numbers have two digits (attention/kernels.h) */
 };
 MUST_CHECK enum status bench_model_cost(struct bench_model *model, struct bench_cost *out);
 
@@ -92,7 +94,7 @@ double bench_work_bytes(const struct bench_work *work, const struct bench_cost *
 double bench_work_macs(const struct bench_work *work, const struct bench_cost *cost);
 
 /* Seconds: the larger of the bytes at read bandwidth and the multiply-adds at their
- * peaks (attention's at that of f32). */
+ * peaks. */
 double bench_work_least_time(const struct bench_work *work, const struct bench_cost *cost,
                              const struct bench_limits *limits, int weight_type);
 

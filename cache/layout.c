@@ -61,10 +61,12 @@ static void store_int8(const struct cache_layout *layout, char *slot, const floa
     int8_t *elements = (int8_t *)slot;
     for (int s = 0; s < layout->n_segments; s++) {
         int begin = layout->segment_begin[s], end = layout->segment_begin[s + 1];
-        float largest = 0;
-        for (int i = begin; i < end; i++)
+        float largest = 0, lost = 0;
+        for (int i = begin; i < end; i++) {
             largest = fmaxf(largest, fabsf(row[i]));
-        float scale = largest / 127;
+            lost += row[i] * 0;     /* what is no number leaves no trace in a maximum */
+        }
+        float scale = largest / 127 + lost;
         float inverse = largest > 0 ? 127 / largest : 0;
         for (int i = begin; i < end; i++)
             elements[i] = (int8_t)lrintf(row[i] * inverse);

@@ -391,81 +391,186 @@ static void fill_bf16(struct rng *rng, uint16_t *halves, float *x, size_t n)
     }
 }
 
-enum { TILE_STRIDE = 203, TILE_KEYS = 112 };
+enum { TILE_STRIDE = 203, TILE_WIDTH = 200, TILE_KEYS = 112 };
 
-/* With bf16 numbers on both sides, tiles lose no more than any sum of floats. */
-static void score_bf16_table(const struct kernels *k)
+/* Cached rows of bf16 or int8, and what they stand for. */
+struct cached {
+    int is_int8;
+    char rows[MAX_VALUE_KEYS * TILE_STRIDE * 2];
+    float values[MAX_VALUE_KEYS * TILE_STRIDE];
+};
+
+static size_t cached_stride(const struct cached *c)
 {
-    struct rng rng;
-    rng_seed(&rng, 8);
-    static float q[MAX_TILE_ROWS * TILE_STRIDE], keys[TILE_KEYS * TILE_STRIDE], got[MAX_TILE_ROWS * TILE_KEYS];
-    static uint16_t halves[TILE_KEYS * TILE_STRIDE], packed[MAX_TILE_ROWS * 256], unused[MAX_TILE_ROWS * TILE_STRIDE];
-    for (int width = 1; k->score_bf16 != NULL && width <= 200; width++) {
-        int rows = 1 + (int)rng_below(&rng, MAX_TILE_ROWS), n_keys = 1 + (int)rng_below(&rng, TILE_KEYS);
-        fill_bf16(&rng, unused, q, sizeof q / 4);
-        fill_bf16(&rng, halves, keys, sizeof keys / 4);
-        fill(&rng, got, sizeof got / 4);
-        k->pack_queries(packed, q, TILE_STRIDE, rows, width);
-        float before = got[0];
-        struct score_bf16_block b = { packed, halves, TILE_STRIDE, got, TILE_KEYS, rows, n_keys, width, width % 2 };
-        k->score_bf16(&b);
-        for (int r = 0; r < rows; r++)
-            for (int s = 0; s < n_keys; s++) {
-                double want = r == 0 && s == 0 && width % 2 ? (double)before : 0, size = fabs(want);
-                for (int d = 0; d < width; d++) {
-                    double t = (double)q[r * TILE_STRIDE + d] * (double)keys[s * TILE_STRIDE + d];
-                    want += t;
-                    size += fabs(t);
-                }
-                if (width % 2 == 0 || (r == 0 && s == 0))
-                    assert_near((double)got[r * TILE_KEYS + s], want, size);
-            }
+    return c->is_int8 ? TILE_STRIDE + 1 : TILE_STRIDE * 2;
+}
+
+/* An int8 row's last four bytes are its scale; 200 columns are left. */
+static void fill_cached(struct rng *rng, struct cached *c)
+{
+    for (int s = 0; s < MAX_VALUE_KEYS; s++) {
+        char *row = c->rows + (size_t)s * cached_stride(c);
+        float *values = c->values + s * TILE_STRIDE;
+        if (!c->is_int8) {
+            fill_bf16(rng, (uint16_t *)(void *)row, values, TILE_STRIDE);
+            continue;
+        }
+        float scale = (float)rng_uniform(rng);
+        for (int d = 0; d < TILE_WIDTH; d++) {
+            row[d] = (char)((int)rng_below(rng, 255) - 127);
+            values[d] = (float)(int8_t)row[d] * scale;
+        }
+        memcpy(row + TILE_WIDTH, &scale, sizeof scale);
     }
 }
 
-static void scores_of_bf16_rows_are_dot_products(void **state)
+/* What rounding may cost, as a multiple of the sum of magnitudes: bf16 numbers lose nothing here, the whole
+ * numbers of int8 half a unit of 15 bits each, on average far less. */
+static void check_sum(const struct cached *c, double got, double want, double size, double largest)
 {
-    (void)state;
-    for_each_table(score_bf16_table);
+    if (!c->is_int8)
+        assert_near(got, want, size);
+    else if (!(fabs(got - want) <= largest * 0.51 / (127 * 128) + 1e-6 * size))
+        fail_msg("got %g, want %g, largest %g", got, want, largest);
 }
 
-static void value_bf16_table(const struct kernels *k)
+static const struct row_kernels *rows_of(const struct kernels *k, int is_int8)
+{
+    return is_int8 ? k->int8_rows : k->bf16_rows;
+}
+
+static void check_scores(const struct kernels *k, struct cached *c)
+{
+    struct rng rng;
+    rng_seed(&rng, 8);
+    static float q[MAX_TILE_ROWS * TILE_STRIDE], got[MAX_TILE_ROWS * TILE_KEYS], before[MAX_TILE_ROWS * TILE_KEYS];
+    static uint16_t unused[MAX_TILE_ROWS * TILE_STRIDE];
+    float scales[MAX_TILE_ROWS];
+    void *packed = malloc(packed_query_bytes(TILE_WIDTH));
+    for (int width = 1; width <= TILE_WIDTH; width++) {
+        int rows = 1 + (int)rng_below(&rng, MAX_TILE_ROWS), n_keys = 1 + (int)rng_below(&rng, TILE_KEYS);
+        fill_bf16(&rng, unused, q, sizeof q / 4);
+        fill_cached(&rng, c);
+        fill(&rng, before, sizeof before / 4);
+        memcpy(got, before, sizeof got);
+        rows_of(k, c->is_int8)->pack_queries(packed, scales, q, TILE_STRIDE, rows, width);
+        struct row_scores b = {
+            .packed_queries = packed, .query_scales = scales, .keys = c->rows, .key_scales = c->rows + TILE_WIDTH,
+            .key_stride = cached_stride(c), .scores = got, .score_stride = TILE_KEYS, .n_rows = rows,
+            .n_keys = n_keys, .width = width, .accumulate = width % 2,
+        };
+        rows_of(k, c->is_int8)->score(&b);
+        for (int r = 0; r < MAX_TILE_ROWS; r++)
+            for (int s = 0; s < TILE_KEYS; s++) {
+                int at = r * TILE_KEYS + s;
+                if (r >= rows || s >= n_keys) {         /* nothing but scores is written */
+                    assert_memory_equal(&got[at], &before[at], 4);
+                    continue;
+                }
+                double want = width % 2 ? (double)before[at] : 0, size = fabs(want), most_q = 0, keys = 0;
+                for (int d = 0; d < width; d++) {
+                    double x = (double)q[r * TILE_STRIDE + d], y = (double)c->values[s * TILE_STRIDE + d];
+                    want += x * y;
+                    size += fabs(x * y);
+                    most_q = fmax(most_q, fabs(x));
+                    keys += fabs(y);
+                }
+                check_sum(c, (double)got[at], want, size, most_q * keys);
+            }
+    }
+    free(packed);
+}
+
+static void check_values(const struct kernels *k, struct cached *c)
 {
     struct rng rng;
     rng_seed(&rng, 9);
-    static float weights[MAX_TILE_ROWS * MAX_VALUE_KEYS], values[MAX_VALUE_KEYS * TILE_STRIDE];
+    static float weights[MAX_TILE_ROWS * MAX_VALUE_KEYS];
     static float got[MAX_TILE_ROWS * TILE_STRIDE], start[MAX_TILE_ROWS * TILE_STRIDE];
-    static uint16_t unused[MAX_TILE_ROWS * MAX_VALUE_KEYS], halves[MAX_VALUE_KEYS * TILE_STRIDE];
-    for (int width = 1; k->add_values_bf16 != NULL && width <= 150; width++) {
+    static uint16_t unused[MAX_TILE_ROWS * MAX_VALUE_KEYS];
+    enum { FIRST = 20 };
+    for (int width = 1; width <= TILE_WIDTH - FIRST; width++) {
         int rows = 1 + (int)rng_below(&rng, MAX_TILE_ROWS), n_keys = 1 + (int)rng_below(&rng, MAX_VALUE_KEYS);
         fill_bf16(&rng, unused, weights, sizeof weights / 4);
-        fill_bf16(&rng, halves, values, sizeof values / 4);
+        fill_cached(&rng, c);
         fill(&rng, start, sizeof start / 4);
         memcpy(got, start, sizeof got);
-        const uint16_t *of_key[MAX_VALUE_KEYS];
+        const char *of_key[MAX_VALUE_KEYS];
         for (int s = 0; s < n_keys; s++)
-            of_key[s] = halves + (s * 7 % n_keys) * TILE_STRIDE;
-        struct value_bf16_block b = { weights, MAX_VALUE_KEYS, of_key, got, TILE_STRIDE, rows, n_keys, width };
-        k->add_values_bf16(&b);
+            of_key[s] = c->rows + (size_t)(s * 7 % n_keys) * cached_stride(c);
+        struct row_values b = {
+            .weights = weights, .weight_stride = MAX_VALUE_KEYS, .rows = of_key,
+            .column = FIRST * (c->is_int8 ? 1 : 2), .scale_at = TILE_WIDTH, .sums = got, .sum_stride = TILE_STRIDE,
+            .n_rows = rows, .n_keys = n_keys, .width = width,
+        };
+        rows_of(k, c->is_int8)->add_values(&b);
         for (int r = 0; r < rows; r++) {
+            double most = 0;
+            for (int s = 0; s < n_keys; s++)
+                most = fmax(most, fabs((double)weights[r * MAX_VALUE_KEYS + s]));
             for (int d = 0; d < width; d++) {
-                double want = 0, size = 0;
+                double want = 0, size = 0, values = 0;
                 for (int s = 0; s < n_keys; s++) {
-                    double t = (double)weights[r * MAX_VALUE_KEYS + s] * (double)values[s * 7 % n_keys * TILE_STRIDE + d];
+                    double v = (double)c->values[s * 7 % n_keys * TILE_STRIDE + FIRST + d];
+                    double t = (double)weights[r * MAX_VALUE_KEYS + s] * v;
                     want += t;
                     size += fabs(t);
+                    values += c->is_int8 ? 127 : fabs(v);      /* a weight is rounded with its key's scale in it */
                 }
-                assert_near((double)got[r * TILE_STRIDE + d], want, size);
+                check_sum(c, (double)got[r * TILE_STRIDE + d], want, size, most * values);
             }
             assert_memory_equal(got + r * TILE_STRIDE + width, start + r * TILE_STRIDE + width, 4);
         }
     }
 }
 
-static void values_of_bf16_rows_are_weighted_sums(void **state)
+static void cached_rows_table(const struct kernels *k)
+{
+    static struct cached c;
+    for (c.is_int8 = 0; k->bf16_rows != NULL && c.is_int8 < 2; c.is_int8++) {
+        check_scores(k, &c);
+        check_values(k, &c);
+    }
+}
+
+static void scores_and_values_of_cached_rows_are_plain_sums(void **state)
 {
     (void)state;
-    for_each_table(value_bf16_table);
+    for_each_table(cached_rows_table);
+}
+
+/* What is not finite must not become a number. */
+static void unfit_queries_table(const struct kernels *k)
+{
+    static struct cached c = { .is_int8 = 1 };
+    struct rng rng;
+    rng_seed(&rng, 10);
+    if (k->int8_rows == NULL)
+        return;
+    fill_cached(&rng, &c);
+    void *packed = malloc(packed_query_bytes(TILE_WIDTH));
+    for (int i = 0; i < 2 * TILE_WIDTH; i++) {
+        float q[TILE_WIDTH], scales[1], scores[16];
+        fill(&rng, q, TILE_WIDTH);
+        q[i / 2] = i % 2 ? INFINITY : NAN;
+        k->int8_rows->pack_queries(packed, scales, q, TILE_WIDTH, 1, TILE_WIDTH);
+        struct row_scores b = {
+            .packed_queries = packed, .query_scales = scales, .keys = c.rows, .key_scales = c.rows + TILE_WIDTH,
+            .key_stride = cached_stride(&c), .scores = scores, .score_stride = 16, .n_rows = 1, .n_keys = 16,
+            .width = TILE_WIDTH,
+        };
+        k->int8_rows->score(&b);
+        for (int s = 0; s < 16; s++)
+            if (isfinite(scores[s]))
+                fail_msg("query %d, score %d: %g", i, s, (double)scores[s]);
+    }
+    free(packed);
+}
+
+static void scores_of_queries_that_are_not_finite_are_not_finite(void **state)
+{
+    (void)state;
+    for_each_table(unfit_queries_table);
 }
 
 static void softmax_table(const struct kernels *k)
@@ -598,8 +703,8 @@ int main(void)
         cmocka_unit_test(any_number_of_ranks_adds_to_the_same_bits),
         cmocka_unit_test(scores_are_dot_products),
         cmocka_unit_test(values_are_weighted_sums),
-        cmocka_unit_test(scores_of_bf16_rows_are_dot_products),
-        cmocka_unit_test(values_of_bf16_rows_are_weighted_sums),
+        cmocka_unit_test(scores_and_values_of_cached_rows_are_plain_sums),
+        cmocka_unit_test(scores_of_queries_that_are_not_finite_are_not_finite),
         cmocka_unit_test(softmax_part_is_exp_minus_max),
         cmocka_unit_test(elementwise_kernels_are_their_formulas),
         cmocka_unit_test(widening_is_exact),

@@ -369,6 +369,36 @@ static void leaves_of_rows_that_pass_together_are_those_of_a_row_alone(void **st
     }
 }
 
+/* What is not finite must not become a number on its way through whole numbers. */
+static void outputs_of_inputs_that_are_not_finite_are_not_finite(void **state)
+{
+    enum { INPUTS = 300, OUTPUTS = 20, ROWS = 18 };
+    (void)state;
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        const struct kernels *k = kernels_select(tables[t]);
+        for (int type = WEIGHT_F32; k != NULL && type <= (int)WEIGHT_INT4; type++) {
+            struct rng rng;
+            rng_seed(&rng, 12);
+            struct layer l;
+            open_layer(&l, &rng, INPUTS, OUTPUTS);
+            struct matrix m = view(&l);
+            struct linear_spec spec = { .type = (enum weight_type)type, .rows = &m, .n_parts = 1, .kernels = k };
+            struct linear linear;
+            assert_int_equal(linear_create(&linear, &spec, &l.arena, NULL), STATUS_OK);
+            static float x[ROWS * INPUTS], y[ROWS * OUTPUTS];
+            for (int i = 0; i < ROWS * INPUTS; i++)
+                x[i] = random_float(&rng);
+            for (int r = 0; r < ROWS; r += 2)
+                x[r * INPUTS + r * 16] = r % 4 ? INFINITY : NAN;
+            linear_apply(&linear, k, x, INPUTS, ROWS, y, OUTPUTS, 0);
+            for (int i = 0; i < ROWS * OUTPUTS; i++)
+                if (!isfinite(y[i]) != (i / OUTPUTS % 2 == 0))
+                    fail_msg("%s %s row %d: %g", k->name, weight_type_name(linear.type), i / OUTPUTS, (double)y[i]);
+            close_layer(&l);
+        }
+    }
+}
+
 static void bitlinear_is_exact(void **state)
 {
     (void)state;
@@ -411,6 +441,7 @@ int main(void)
         cmocka_unit_test(the_largest_sums_are_whole),
         cmocka_unit_test(any_ranks_add_up_to_the_same_bits),
         cmocka_unit_test(leaves_of_rows_that_pass_together_are_those_of_a_row_alone),
+        cmocka_unit_test(outputs_of_inputs_that_are_not_finite_are_not_finite),
         cmocka_unit_test(bitlinear_is_exact),
     };
     return cmocka_run_group_tests_name("linear", tests, NULL, NULL);

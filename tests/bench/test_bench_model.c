@@ -101,6 +101,7 @@ static void work_adds_up_what_rows_see(void **state)
     assert_true(work.streamed_rows == 3 * 12);
     struct bench_cost cost = {
         .step_bytes = 100, .cached_bytes = 2, .row_macs = 10, .logit_row_macs = 5, .cached_row_macs = 7,
+        .attend_peak = PEAK_F32, .attend_products = 1,
     };
     assert_true(bench_work_bytes(&work, &cost) == 100 + 36 * 2);
     assert_true(bench_work_macs(&work, &cost) == 60 + 15 + 69 * 7);
@@ -108,6 +109,9 @@ static void work_adds_up_what_rows_see(void **state)
     assert_true(bench_work_least_time(&work, &cost, &limits, WEIGHT_BF16) == 2);    /* bytes: 172 / 86 */
     limits.read = 1e9;
     assert_true(bench_work_least_time(&work, &cost, &limits, WEIGHT_BF16) == 75.0 / 75 + 483.0 / 483);
+    cost.attend_peak = PEAK_INT8;
+    cost.attend_products = 2;
+    assert_true(bench_work_least_time(&work, &cost, &limits, WEIGHT_BF16) == 75.0 / 75 + 2 * 483.0);
 }
 
 int main(void)
