@@ -5,10 +5,11 @@
 #include "model/synth.h"
 
 #include <ftw.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LAYERS = 8, HIDDEN = 64, HEADS = 8, DEPTH = 32, BLOCK = 32 };
+enum { LAYERS = 8, HIDDEN = 64, HEADS = 8, BLOCK = 32, SEEN = 4096 };
 
 struct run {
     struct bench_tiny *tiny;
@@ -30,7 +31,7 @@ static enum status write_model(const char *dir, struct error *err)
     spec.heads = HEADS;
     spec.intermediate = 2 * HIDDEN;
     spec.vocab = 512;
-    spec.max_positions = 4096;
+    spec.max_positions = SEEN;
     spec.seed = 1;
     spec.attention.latent = HIDDEN / 2;
     spec.attention.query_latent = HIDDEN / 2;
@@ -48,7 +49,7 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
 
 static enum status sample(struct run *run)
 {
-    struct bench_step step = { .n_sequences = run->tiny->batch, .position = DEPTH, .n_rows = 1 };
+    struct bench_step step = { .n_sequences = run->tiny->batch, .position = run->tiny->depth, .n_rows = 1 };
     int64_t start = clock_now_ns();
     for (int i = 0; i < run->tiny->steps; i++)
         TRY(bench_model_step(run->model, &step));
@@ -59,21 +60,29 @@ static enum status sample(struct run *run)
 static enum status lead(void *context)
 {
     struct run *run = context;
-    struct device_report before, after;
-    TRY(bench_model_step(run->model, &(struct bench_step){ .n_sequences = run->tiny->batch, .n_rows = 1 }));
-    model_device_report(bench_model_model(run->model), 0, &before);
-    for (int r = 0; r < run->tiny->repetitions; r++)
+    struct bench_tiny *tiny = run->tiny;
+    const struct model *model = bench_model_model(run->model);
+    struct device_report before[BENCH_MAX_RANKS], after;
+    TRY(bench_model_step(run->model, &(struct bench_step){ .n_sequences = tiny->batch, .n_rows = 1 }));
+    for (int rank = 0; rank < tiny->n_ranks; rank++)
+        model_device_report(model, rank, &before[rank]);
+    for (int r = 0; r < tiny->repetitions; r++)
         TRY(sample(run));
-    model_device_report(bench_model_model(run->model), 0, &after);
-    run->tiny->meetings = (double)(after.collectives - before.collectives) / (double)(after.steps - before.steps);
+    for (int rank = 0; rank < tiny->n_ranks; rank++) {
+        model_device_report(model, rank, &after);
+        double steps = (double)(after.steps - before[rank].steps);
+        double waited = (double)(after.waited_ns - before[rank].waited_ns) / 1e3 / steps;
+        tiny->waited_us = rank == 0 ? waited : fmin(tiny->waited_us, waited);
+        tiny->meetings = (double)(after.collectives - before[rank].collectives) / steps;
+    }
     return STATUS_OK;
 }
 
 static enum status run_model(struct bench_tiny *tiny, const char *dir, struct error *err)
 {
     struct bench_model_options options = {
-        .dir = dir, .weight_type = WEIGHT_F32, .cache_type = CACHE_F32, .n_ranks = tiny->n_ranks, .mla_by_chunk = 1,
-        .block_size = BLOCK, .n_sequences = tiny->batch, .length = DEPTH + 1, .max_rows = tiny->batch,
+        .dir = dir, .weight_type = WEIGHT_F32, .cache_type = CACHE_F32, .n_ranks = tiny->n_ranks, .mla_by_chunk = tiny->by_chunk,
+        .block_size = BLOCK, .n_sequences = tiny->batch, .length = tiny->depth + 1, .max_rows = tiny->batch,
     };
     struct run run = { .tiny = tiny };
     TRY(bench_model_create(&run.model, &options, err));

@@ -13,10 +13,12 @@
 
 struct bench_tiny {
     int n_ranks, batch;
+    int by_chunk, depth;            /* how attention is shared (MLA's heads, or chunks of the context); cached tokens */
     int steps, repetitions;         /* a sample is so many steps */
     struct load_series *us;         /* out: microseconds of a step */
     int n_layers;                   /* out */
     double meetings;                /* out: of a rank in a step */
+    double waited_us;               /* out: in a step, of the rank that waits least */
 };
 
 /* IO: the folder; else the failures of model_load and of its steps. */

@@ -36,14 +36,16 @@ const struct option_table cmd_bench_allreduce_options = {
     .help = "barriers, all-reduces, and what a step costs beside arithmetic",
     .rows = rows,
     .n_rows = sizeof rows / sizeof rows[0],
-    .notes = "Steps are those of a tiny model.  \"beside\" is a layer's time less the time of the same layer on one\n"
-             "rank shared out among the ranks: what meeting, exchanging and sharing unevenly costs.\n",
+    .notes = "Steps are those of a tiny model, its attention shared by heads (32 cached tokens) or by chunks (as many\n"
+             "as give every rank a chunk).  \"waits\" is of the rank that waits least; \"beside\" is a layer's time less\n"
+             "the time of the same layer on one rank shared out among the ranks: what meeting, exchanging, sharing\n"
+             "unevenly and doing twice costs.\n",
 };
 
 static const struct bench_column columns[] = {
     BENCH_WORDS("measure"), BENCH_NUMBER("tp", 0), BENCH_NUMBER("size", 0), BENCH_SAMPLES("us", 3),
     BENCH_NUMBER("median us", 3), BENCH_NUMBER("meetings a layer", 1), BENCH_NUMBER("us a layer", 2),
-    BENCH_NUMBER("beside, us a layer", 2),
+    BENCH_NUMBER("waits, us a layer", 2), BENCH_NUMBER("beside, us a layer", 2),
 };
 
 /* ---- collectives ---- */
@@ -126,7 +128,7 @@ static enum status print_exchange(const struct allreduce_options *o, int n_ranks
         bench_table_number(t, n_floats);
         bench_table_summary(t, &summary);
         bench_table_number(t, summary.p50);
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 4; i++)
             bench_table_none(t);
     }
     load_series_clear(&e.us);
@@ -136,30 +138,59 @@ static enum status print_exchange(const struct allreduce_options *o, int n_ranks
 
 /* ---- steps ---- */
 
-static enum status print_steps(const struct allreduce_options *o, int n_ranks, double alone_us,
+enum { CHUNK = 256, SHORT_DEPTH = 32 };
+
+/* us a layer, of one rank 0 before there is one */
+static enum status print_steps(const struct allreduce_options *o, struct bench_tiny *tiny, double alone_us,
                                struct bench_table *t, double *median_us, struct error *err)
 {
     struct load_series us;
     load_series_init(&us, (size_t)o->repetitions);
-    struct bench_tiny tiny = {
-        .n_ranks = n_ranks, .batch = o->batch, .steps = o->calls / 100 + 1, .repetitions = o->repetitions, .us = &us,
-    };
-    enum status s = bench_tiny_run(&tiny, err);
+    tiny->us = &us;
+    enum status s = bench_tiny_run(tiny, err);
     struct load_summary summary = load_series_summarise(&us);
     load_series_clear(&us);
     TRY(s);
-    *median_us = summary.p50 / tiny.n_layers;
-    bench_table_text(t, "step of a tiny model");
-    bench_table_number(t, n_ranks);
+    *median_us = summary.p50 / tiny->n_layers;
+    bench_table_text(t, tiny->by_chunk ? "step of a tiny model, by chunks" : "step of a tiny model, by heads");
+    bench_table_number(t, tiny->n_ranks);
     bench_table_number(t, o->batch);
     bench_table_summary(t, &summary);
     bench_table_number(t, summary.p50);
-    bench_table_number(t, tiny.meetings / tiny.n_layers);
+    bench_table_number(t, tiny->meetings / tiny->n_layers);
     bench_table_number(t, *median_us);
+    bench_table_number(t, tiny->waited_us / tiny->n_layers);
     if (alone_us > 0)
-        bench_table_number(t, *median_us - alone_us / n_ranks);
+        bench_table_number(t, *median_us - alone_us / tiny->n_ranks);
     else
         bench_table_none(t);
+    return STATUS_OK;
+}
+
+static int has_steps(int64_t n_ranks)
+{
+    return n_ranks > 1 && bench_tiny_ranks_valid((int)n_ranks);
+}
+
+static enum status print_shared(const struct allreduce_options *o, int by_chunk, struct bench_table *t,
+                                struct error *err)
+{
+    struct bench_tiny tiny = {
+        .n_ranks = 1, .batch = o->batch, .steps = o->calls / 100 + 1, .repetitions = o->repetitions,
+        .by_chunk = by_chunk, .depth = SHORT_DEPTH,
+    };
+    int most = 1;
+    for (int r = 0; r < o->ranks.n; r++)
+        most = has_steps(o->ranks.at[r]) && o->ranks.at[r] > most ? (int)o->ranks.at[r] : most;
+    if (by_chunk)
+        tiny.depth = most * CHUNK - 1;      /* and the token of the step */
+    double alone, other;
+    TRY(print_steps(o, &tiny, 0, t, &alone, err));
+    for (int r = 0; r < o->ranks.n; r++) {
+        tiny.n_ranks = (int)o->ranks.at[r];
+        if (has_steps(tiny.n_ranks))
+            TRY(print_steps(o, &tiny, alone, t, &other, err));
+    }
     return STATUS_OK;
 }
 
@@ -172,11 +203,8 @@ static enum status print_all(const struct allreduce_options *o, struct error *er
         for (int i = 0; i < o->sizes.n; i++)
             TRY(print_exchange(o, (int)o->ranks.at[r], (int)o->sizes.at[i], &table, err));
     }
-    double alone, other;
-    TRY(print_steps(o, 1, 0, &table, &alone, err));
-    for (int r = 0; r < o->ranks.n; r++)
-        if (o->ranks.at[r] > 1 && bench_tiny_ranks_valid((int)o->ranks.at[r]))
-            TRY(print_steps(o, (int)o->ranks.at[r], alone, &table, &other, err));
+    TRY(print_shared(o, 0, &table, err));
+    TRY(print_shared(o, 1, &table, err));
     return bench_table_end(&table, err);
 }
 
