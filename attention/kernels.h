@@ -35,6 +35,7 @@ struct gemm {
                                    is not 0.  Rows up to a multiple of row_unit are readable */
     const float *group_scales;  /* gemm_int8, gemm_int4: [n_rows / row_unit][group][row_unit] */
     const int32_t *group_sums;  /* the same */
+    const int32_t *share_sums;  /* gemm_int4: [n_rows / row_unit][share][row_unit], of INT4_SHARE inputs each */
     int n_rows;
     const void *panels;         /* [n_panels][panel_bytes] */
     size_t panel_bytes;
@@ -47,18 +48,31 @@ struct gemm {
 };
 
 /* Quantised weights and inputs come in groups of inputs, each with a scale and, of
- * inputs, the sum.  A group is one or more units; packed inputs are moved in units, of
- * int8 one row of a tile.  A group of a panel (linear.h) is
- *     [unit][quad][16 outputs][4 inputs], one byte or half a byte each, then [16] bf16 scale,
- * of int8 filled up to whole cache lines, so that no tile lies across one.
- * Weights are stored plus int8_offset, or plus 8 (int4), where one operand of the byte
- * products is unsigned; the sums take that out again. */
-enum { INT8_UNIT = 64, INT4_UNIT = 32, MAX_GROUP = 256 };
+ * inputs, the sum.  A group is one or more units; packed inputs are moved in units, one row
+ * of a tile each.  A group of a panel (linear.h) is
+ *     int8   [unit][16 quads][16 outputs][4 inputs] bytes, [16] bf16 scale
+ *     int4   [unit][8 quads][16 outputs][4 inputs] bytes, [unit][16] factors, [16] bf16 scale
+ * filled up to whole cache lines, so that no tile lies across one.  The low halves of int4's bytes are
+ * quads 0 to 7, the high ones 8 to 15; a factor byte likewise has those of the two halves of a unit, less 1.
+ * int4 is int8 for the products: half a byte less 8, times its factor (1 to 16).
+ * int8 is stored plus int8_offset, where one operand of the byte products is unsigned; the sums take
+ * that out again. */
+enum { INT8_UNIT = 64, MAX_GROUP = 256, INT4_SHARE = 32, INT4_MAX_FACTOR = 16 };
+
+/* Of the weights of a panel's unit, and of a group. */
+static inline size_t unit_bytes(int bits)
+{
+    return (size_t)INT8_UNIT * PANEL_WIDTH * (size_t)bits / 8;
+}
+
+static inline size_t group_scales_at(int group, int bits)
+{
+    return (size_t)(group / INT8_UNIT) * (unit_bytes(bits) + (bits == 4 ? PANEL_WIDTH : 0));
+}
 
 static inline size_t group_bytes(int group, int bits)
 {
-    size_t bytes = ((size_t)group * (size_t)bits / 8 + 2) * PANEL_WIDTH;
-    return bits == 8 ? (bytes + 63) / 64 * 64 : bytes;
+    return (group_scales_at(group, bits) + PANEL_WIDTH * 2 + 63) / 64 * 64;
 }
 
 /* scores[r][s] = sum_d queries[r][d] * keys[s][d] */
@@ -151,9 +165,9 @@ struct kernels {
     void (*pack_bf16)(uint16_t *out, const float *x, int n);
     /* One group: n <= group <= MAX_GROUP inputs (the rest is zero) to int8 by the
      * largest magnitude; *scale times a number of out is its input, *sum is the sum of out.
-     * group is a multiple of unit, which is INT8_UNIT or INT4_UNIT; each unit begins
-     * row_unit units after the one before. */
-    void (*pack_int8)(int8_t *out, float *scale, int32_t *sum, const float *x, int n, int group, int unit);
+     * group is a multiple of INT8_UNIT; each unit begins row_unit units after the one before, and
+     * each sum of a share row_unit sums.  share_sums may be NULL. */
+    void (*pack_int8)(int8_t *out, float *scale, int32_t *sum, int32_t *share_sums, const float *x, int n, int group);
     void (*score)(const struct score_block *b);
     void (*add_values)(const struct value_block *b);
 

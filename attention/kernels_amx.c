@@ -14,7 +14,7 @@
 
 const struct kernels kernels_amx = {
     KERNELS_COMMON("amx"),
-    .gemm_bf16 = tiles_gemm_bf16, .gemm_int8 = tiles_gemm_int8, .pack_bf16 = tiles_pack_bf16,
+    .gemm_bf16 = tiles_gemm_bf16, .gemm_int8 = tiles_gemm_int8, .gemm_int4 = tiles_gemm_int4, .pack_bf16 = tiles_pack_bf16,
     .bf16_rows = &tile_bf16_rows, .int8_rows = &tile_int8_rows,
 };
 #else

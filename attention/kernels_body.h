@@ -408,14 +408,6 @@ INLINE veci add_quad(veci acc, vecu w, veci x, const int bits)
 }
 #endif
 
-#ifndef HAS_BYTE_PAIRS
-INLINE veci whole_sum(veci acc, const int bits)
-{
-    (void)bits;
-    return acc;
-}
-#endif
-
 /* Inputs of all leaves, filled up. */
 INLINE int all_inputs(const struct gemm *g)
 {
@@ -438,83 +430,160 @@ INLINE vec load_scales(const char *at)
     return (vec)(wide << 16);
 }
 
-/* One quad of inputs of vector v in a unit, a byte per weight. */
-INLINE vecu weight_quad(const struct gemm *g, const char *unit, int v, int quad, const int bits)
+/* Inputs that share a factor, and the quads of them that a vector of int4 holds in either half of its bytes. */
+enum { SHARE_QUADS = INT4_SHARE / 4 };
+
+/* Of int4 the products of a share are those of 0 to 15 first; 8 times its inputs less, times its factor, they are
+ * what they stand for. */
+INLINE veci start_share(int32_t sum)
 {
-    if (bits == 8) {
-        vecu bytes = *(const vecu *)vector_at(g, unit, v, (size_t)quad * 64);
-        return bytes ^ (INT8_OFFSET != BYTE_OFFSET ? 0x80808080u : 0u);
-    }
-    /* Low halves of the bytes are quads 0 to 3, high halves 4 to 7. */
-    const int half = INT4_UNIT / 8;
-    vecu both = *(const vecu *)vector_at(g, unit, v, (size_t)(quad % half) * 64);
-    return (quad < half ? both : both >> 4) & 0x0f0f0f0fu;
+#ifdef HAS_BYTE_PAIRS
+    (void)sum;
+    return (veci){ 0 };
+#else
+    return (veci){ 0 } - 8 * sum;
+#endif
 }
 
-/* sum[r][v] += the products of one unit */
-INLINE void add_unit(veci sum[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const char *const x[BLOCK_ROWS],
-                     const char *unit, const int rows, const int vectors, const int bits)
+INLINE veci end_share(veci products, veci factor, int32_t sum)
 {
-    const int n_quads = (bits == 8 ? INT8_UNIT : INT4_UNIT) / 4;
+#ifdef HAS_BYTE_PAIRS
+    return add_pairs(products, (vecu)(factor | factor << 16)) - factor * (8 * sum);
+#else
+    (void)sum;
+    return products * factor;
+#endif
+}
+
+/* The factors of a share: the low halves of bytes are those of the first in a unit. */
+INLINE veci load_factors(const char *factors, const int half)
+{
+    typedef uint8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
+    vecu both = __builtin_convertvector(*(const bytes *)factors, vecu);
+    return (veci)((both >> (half * 4) & 15u) + 1u);
+}
+
+/* A quad of inputs of each row in every lane. */
+INLINE veci spread_quad(const char *x)
+{
+    int32_t quad;
+    memcpy(&quad, x, sizeof quad);
+    return (veci){ 0 } + quad;
+}
+
+/* whole[r][v] += the products of one unit of int8 */
+INLINE void add_int8_unit(veci whole[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const char *const x[BLOCK_ROWS],
+                          const char *unit, const int rows, const int vectors)
+{
     UNROLL
-    for (int q = 0; q < n_quads; q++) {
+    for (int q = 0; q < INT8_UNIT / 4; q++) {
+        vecu w[MAX_VECTORS];
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            w[v] = *(const vecu *)vector_at(g, unit, v, (size_t)q * 64);
+            if (INT8_OFFSET != BYTE_OFFSET)
+                w[v] ^= 0x80808080u;
+        }
+        prefetch_panels(g, unit, (size_t)q * 64, vectors);
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            veci inputs = spread_quad(x[r] + q * 4);
+            UNROLL
+            for (int v = 0; v < vectors; v++)
+                whole[r][v] = add_quad(whole[r][v], w[v], inputs, 8);
+        }
+    }
+}
+
+/* The same of int4: its two shares side by side, as they lie in the bytes. */
+INLINE void add_int4_unit(veci whole[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, const char *const x[BLOCK_ROWS],
+                          const int32_t *const share_sums[BLOCK_ROWS], const char *unit, const char *factors,
+                          const int rows, const int vectors)
+{
+    veci low[BLOCK_ROWS][MAX_VECTORS], high[BLOCK_ROWS][MAX_VECTORS];
+    UNROLL
+    for (int r = 0; r < rows; r++)
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            low[r][v] = start_share(share_sums[r][0]);
+            high[r][v] = start_share(share_sums[r][ROW_UNIT]);
+        }
+    UNROLL
+    for (int q = 0; q < SHARE_QUADS; q++) {
         vecu w[MAX_VECTORS];
         UNROLL
         for (int v = 0; v < vectors; v++)
-            w[v] = weight_quad(g, unit, v, q, bits);
-        if (bits == 8 || q < n_quads / 2)
-            prefetch_panels(g, unit, (size_t)q * 64, vectors);
+            w[v] = *(const vecu *)vector_at(g, unit, v, (size_t)q * 64);
+        prefetch_panels(g, unit, (size_t)q * 64, vectors);
         UNROLL
         for (int r = 0; r < rows; r++) {
-            int32_t quad;
-            memcpy(&quad, x[r] + q * 4, sizeof quad);
-            veci inputs = (veci){ 0 } + quad;
+            veci first = spread_quad(x[r] + q * 4), second = spread_quad(x[r] + INT4_SHARE + q * 4);
             UNROLL
-            for (int v = 0; v < vectors; v++)
-                sum[r][v] = add_quad(sum[r][v], w[v], inputs, bits);
+            for (int v = 0; v < vectors; v++) {
+                low[r][v] = add_quad(low[r][v], w[v] & 0x0f0f0f0fu, first, 4);
+                high[r][v] = add_quad(high[r][v], w[v] >> 4 & 0x0f0f0f0fu, second, 4);
+            }
         }
+    }
+    UNROLL
+    for (int v = 0; v < vectors; v++) {
+        const char *own = factors + (size_t)(v / PARTS) * g->panel_bytes + (size_t)(v % PARTS) * LANES;
+        veci of_low = load_factors(own, 0), of_high = load_factors(own, 1);
+        UNROLL
+        for (int r = 0; r < rows; r++)
+            whole[r][v] += end_share(low[r][v], of_low, share_sums[r][0])
+                         + end_share(high[r][v], of_high, share_sums[r][ROW_UNIT]);
     }
 }
 
 INLINE void leaf_quantised(vec acc[BLOCK_ROWS][MAX_VECTORS], const struct gemm *g, int row, const char *panel,
                            int first, int end, const int rows, const int vectors, const int bits)
 {
-    const int unit_inputs = bits == 8 ? INT8_UNIT : INT4_UNIT;
-    const size_t unit_bytes = (size_t)unit_inputs * 2 * (size_t)bits;
-    int group = bits == 8 ? g->group : INT4_UNIT, first_unit = first / unit_inputs, first_group = first / group;
-    const size_t step = group_bytes(group, bits);
+    const int n_units = g->group / INT8_UNIT;
+    const size_t step = group_bytes(g->group, bits);
+    int first_unit = first / INT8_UNIT, first_group = first / g->group;
     const char *weights = panel + (size_t)first_group * step;
     const char *x[BLOCK_ROWS];
     const float *scales[BLOCK_ROWS];
-    const int32_t *sums[BLOCK_ROWS];
+    const int32_t *sums[BLOCK_ROWS], *share_sums[BLOCK_ROWS];
     UNROLL
     for (int r = 0; r < rows; r++) {
-        size_t at = first_piece(g, row + r, group) + (size_t)first_group * ROW_UNIT;
+        size_t at = first_piece(g, row + r, g->group) + (size_t)first_group * ROW_UNIT;
         x[r] = (const char *)g->packed_x
-             + (first_piece(g, row + r, unit_inputs) + (size_t)first_unit * ROW_UNIT) * (size_t)unit_inputs;
+             + (first_piece(g, row + r, INT8_UNIT) + (size_t)first_unit * ROW_UNIT) * INT8_UNIT;
         scales[r] = g->group_scales + at;
         sums[r] = g->group_sums + at;
+        share_sums[r] = bits == 4 ? g->share_sums + first_piece(g, row + r, INT4_SHARE)
+                                    + (size_t)(first / INT4_SHARE) * ROW_UNIT : NULL;
     }
-    for (int k = 0; k < (end - first) / group; k++, weights += step) {
+    for (int k = 0; k < (end - first) / g->group; k++, weights += step) {
         veci sum[BLOCK_ROWS][MAX_VECTORS];
         UNROLL
         for (int r = 0; r < rows; r++)
             UNROLL
             for (int v = 0; v < vectors; v++)
                 sum[r][v] = (veci){ 0 };
-        const char *unit = weights;
-        for (int n = group / unit_inputs; n > 0; n--, unit += unit_bytes) {
-            add_unit(sum, g, x, unit, rows, vectors, bits);
-            UNROLL
-            for (int r = 0; r < rows; r++)
-                x[r] += ROW_UNIT * unit_inputs;
-        }
-        UNROLL
-        for (int v = 0; v < vectors; v++) {
-            vec scale = load_scales(unit + (size_t)(v / PARTS) * g->panel_bytes + (size_t)(v % PARTS) * LANES * 2);
+        const char *factors = weights + (size_t)n_units * unit_bytes(bits);
+        for (int n = 0; n < n_units; n++) {
+            const char *unit = weights + (size_t)n * unit_bytes(bits);
+            if (bits == 8)
+                add_int8_unit(sum, g, x, unit, rows, vectors);
+            else
+                add_int4_unit(sum, g, x, share_sums, unit, factors + n * PANEL_WIDTH, rows, vectors);
             UNROLL
             for (int r = 0; r < rows; r++) {
-                veci whole = whole_sum(sum[r][v], bits) - sums[r][k * ROW_UNIT] * (bits == 8 ? BYTE_OFFSET : 8);
+                x[r] += ROW_UNIT * INT8_UNIT;
+                share_sums[r] += bits == 4 ? 2 * ROW_UNIT : 0;
+            }
+        }
+        const char *weight_scales = weights + group_scales_at(g->group, bits);
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            vec scale = load_scales(weight_scales + (size_t)(v / PARTS) * g->panel_bytes
+                                    + (size_t)(v % PARTS) * LANES * 2);
+            UNROLL
+            for (int r = 0; r < rows; r++) {
+                veci whole = sum[r][v] - (bits == 8 ? sums[r][k * ROW_UNIT] * BYTE_OFFSET : 0);
                 acc[r][v] += __builtin_convertvector(whole, vec) * (scale * scales[r][k * ROW_UNIT]);
             }
         }
@@ -556,7 +625,18 @@ static void pack_bf16(uint16_t *out, const float *x, int n)
 }
 #endif
 
-static void pack_int8(int8_t *out, float *scale, int32_t *sum, const float *x, int n, int group, int unit)
+/* Of all lanes. */
+INLINE int32_t lane_sum(veci v)
+{
+    typedef int32_t four __attribute__((vector_size(16), may_alias));
+    four sum = { 0 };
+    UNROLL
+    for (int i = 0; i < LANES / 4; i++)
+        sum += ((const four *)&v)[i];
+    return sum[0] + sum[1] + sum[2] + sum[3];
+}
+
+static void pack_int8(int8_t *out, float *scale, int32_t *sum, int32_t *share_sums, const float *x, int n, int group)
 {
     typedef int8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
     float padded[MAX_GROUP] = { 0 };
@@ -577,17 +657,22 @@ static void pack_int8(int8_t *out, float *scale, int32_t *sum, const float *x, i
     memcpy(&largest, &bits, sizeof largest);
     float inverse = largest > 0 ? 127 / largest : 0;
     veci total = { 0 };
-    for (int i = 0; i < group; i += LANES) {
-        /* 1.5 * 2^23 rounds to the nearest whole number. */
-        vec rounded = load_vec(x + i) * inverse + 12582912.0f;
-        veci value = (veci)rounded - 0x4b400000;
-        *(bytes *)(out + i / unit * unit * ROW_UNIT + i % unit) = __builtin_convertvector(value, bytes);
-        total += value;
+    for (int share = 0; share < group; share += INT4_SHARE) {
+        veci own = { 0 };
+        UNROLL
+        for (int i = share; i < share + INT4_SHARE; i += LANES) {
+            /* 1.5 * 2^23 rounds to the nearest whole number. */
+            vec rounded = load_vec(x + i) * inverse + 12582912.0f;
+            veci value = (veci)rounded - 0x4b400000;
+            *(bytes *)(out + i / INT8_UNIT * INT8_UNIT * ROW_UNIT + i % INT8_UNIT) = __builtin_convertvector(value, bytes);
+            own += value;
+        }
+        total += own;
+        if (share_sums != NULL)
+            share_sums[share / INT4_SHARE * ROW_UNIT] = lane_sum(own);
     }
     *scale = largest / 127;
-    *sum = 0;
-    for (int i = 0; i < LANES; i++)
-        *sum += total[i];
+    *sum = lane_sum(total);
 }
 
 /* ---- attention over rows ---- */
@@ -860,7 +945,7 @@ static void widen_int8(float *out, const int8_t *in, float scale, int n)
 
 /* What every set has from here; tiles have the rest of their own. */
 #define KERNELS_COMMON(set)                                                    \
-        .name = set, .gemm_f32 = gemm_f32, .gemm_int4 = gemm_int4,             \
+        .name = set, .gemm_f32 = gemm_f32,                                     \
         .bf16_unit = BF16_UNIT, .int8_offset = INT8_OFFSET, .row_unit = ROW_UNIT, \
         .pack_int8 = pack_int8,                                                \
         .score = score, .add_values = add_values,                              \
@@ -872,5 +957,6 @@ static void widen_int8(float *out, const int8_t *in, float scale, int n)
 #define KERNELS_TABLE(set)                                                     \
     {                                                                          \
         KERNELS_COMMON(set), .gemm_bf16 = gemm_bf16, .gemm_int8 = gemm_int8,   \
+        .gemm_int4 = gemm_int4,                                                \
         .pack_bf16 = pack_bf16                                                 \
     }

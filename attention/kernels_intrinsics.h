@@ -28,17 +28,17 @@ INLINE veci add_quad(veci acc, vecu w, veci x, const int bits)
 #endif
 
 #ifdef HAS_BYTE_PAIRS
-/* The same four of each width: products of unsigned by signed bytes, two of them added in 16 bits; such
- * sums added in 32; sizes; and x with the signs of w. */
+/* The same four of each width: products of unsigned by signed bytes, two of them added in 16 bits; two such
+ * sums, each times a factor of 16 bits, added in 32; sizes; and x with the signs of w. */
 #ifdef __AVX512BW__
 INLINE veci pair_products(vecu w, veci x)
 {
     return (veci)_mm512_maddubs_epi16((__m512i)w, (__m512i)x);
 }
 
-INLINE veci add_pairs(veci pairs)
+INLINE veci add_pairs(veci pairs, vecu factors)
 {
-    return (veci)_mm512_madd_epi16((__m512i)pairs, _mm512_set1_epi16(1));
+    return (veci)_mm512_madd_epi16((__m512i)pairs, (__m512i)factors);
 }
 
 INLINE vecu byte_sizes(vecu w)
@@ -57,9 +57,9 @@ INLINE veci pair_products(vecu w, veci x)
     return (veci)_mm256_maddubs_epi16((__m256i)w, (__m256i)x);
 }
 
-INLINE veci add_pairs(veci pairs)
+INLINE veci add_pairs(veci pairs, vecu factors)
 {
-    return (veci)_mm256_madd_epi16((__m256i)pairs, _mm256_set1_epi16(1));
+    return (veci)_mm256_madd_epi16((__m256i)pairs, (__m256i)factors);
 }
 
 INLINE vecu byte_sizes(vecu w)
@@ -73,19 +73,14 @@ INLINE veci lend_signs(veci x, vecu w)
 }
 #endif
 
-/* 2 * 127 * 127 < 2^15: a pair of int8 fits, its weights without their signs.  Of int4 all 16 pairs
- * of a group do, and are made whole when it ends. */
+/* 2 * 127 * 127 < 2^15: a pair of int8 fits, its weights without their signs.  Of int4 all 8 pairs of a share
+ * do (16 * 15 * 127), and are made whole when it ends. */
 INLINE veci add_quad(veci acc, vecu w, veci x, const int bits)
 {
     typedef int16_t shorts __attribute__((vector_size(sizeof(veci)), may_alias));
     if (bits == 4)
         return (veci)((shorts)acc + (shorts)pair_products(w, x));
-    return acc + add_pairs(pair_products(byte_sizes(w), lend_signs(x, w)));
-}
-
-INLINE veci whole_sum(veci acc, const int bits)
-{
-    return bits == 4 ? add_pairs(acc) : acc;
+    return acc + add_pairs(pair_products(byte_sizes(w), lend_signs(x, w)), (vecu){ 0 } + 0x00010001u);
 }
 #endif
 

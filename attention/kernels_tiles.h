@@ -30,14 +30,15 @@ enum {
  * cache; else the piece that all rows will read after this one, into the second, `lines` of each panel a step. */
 struct ahead {
     const char *at;                 /* of the first panel */
+    size_t panel_bytes;
     int lines;
 };
 
-INLINE void prefetch_piece(struct ahead *ahead, size_t panel_bytes)
+INLINE void prefetch_piece(struct ahead *ahead)
 {
     for (int i = 0; i < ahead->lines; i++, ahead->at += TILE_LINE) {
         __builtin_prefetch(ahead->at, 0, 2);
-        __builtin_prefetch(ahead->at + panel_bytes, 0, 2);
+        __builtin_prefetch(ahead->at + ahead->panel_bytes, 0, 2);
     }
 }
 
@@ -68,48 +69,49 @@ INLINE void prefetch_tiles(const char *b, size_t panel_bytes, const int panels)
             __builtin_prefetch(b + (size_t)p * panel_bytes + STEPS * TILE_BYTES + line * TILE_LINE, 0, 3);
 }
 
-/* n steps of a tile of inputs; sums in 0 to 3: of 16 rows and up to 4 panels */
-INLINE void steps_16_rows(const int is_int8, const char *a, const char *b, size_t panel_bytes, int n, const int panels)
+/* n steps of a tile of inputs; sums in 0 to 3: of 16 rows and up to 4 panels.  Tiles of int4 have just been made. */
+INLINE void steps_16_rows(const int bits, const char *a, const char *b, size_t panel_bytes, int n, const int panels)
 {
     for (int k = 0; k < n; k++, a += TILE_BYTES, b += TILE_BYTES) {
-        prefetch_tiles(b, panel_bytes, panels);
+        if (bits != 4)
+            prefetch_tiles(b, panel_bytes, panels);
         TILE_LOAD(4, a, TILE_LINE);
         TILE_LOAD(6, b, TILE_LINE);
-        TILE_DOT(is_int8, 0, 4, 6);
+        TILE_DOT(bits < 16, 0, 4, 6);
         if (panels > 1) {
             TILE_LOAD(7, b + panel_bytes, TILE_LINE);
-            TILE_DOT(is_int8, 1, 4, 7);
+            TILE_DOT(bits < 16, 1, 4, 7);
         }
         if (panels > 2) {
             TILE_LOAD(6, b + 2 * panel_bytes, TILE_LINE);
-            TILE_DOT(is_int8, 2, 4, 6);
+            TILE_DOT(bits < 16, 2, 4, 6);
         }
         if (panels > 3) {
             TILE_LOAD(7, b + 3 * panel_bytes, TILE_LINE);
-            TILE_DOT(is_int8, 3, 4, 7);
+            TILE_DOT(bits < 16, 3, 4, 7);
         }
     }
 }
 
 /* of 32 rows, the second 16 next_rows bytes on, and up to 2 panels: sum 2 r + p is
  * row tile r, panel p */
-INLINE void steps_32_rows(const int is_int8, const char *a, size_t next_rows, const char *b, size_t panel_bytes, int n,
+INLINE void steps_32_rows(const int bits, const char *a, size_t next_rows, const char *b, size_t panel_bytes, int n,
                           const int panels, struct ahead *ahead)
 {
     for (int k = 0; k < n; k++, a += TILE_BYTES, b += TILE_BYTES) {
         TILE_LOAD(4, a, TILE_LINE);
         TILE_LOAD(5, a + next_rows, TILE_LINE);
         TILE_LOAD(6, b, TILE_LINE);
-        if (ahead->lines == 0)
+        if (ahead->lines > 0)
+            prefetch_piece(ahead);
+        else if (bits != 4)
             prefetch_tiles(b, panel_bytes, panels);
-        else
-            prefetch_piece(ahead, panel_bytes);
-        TILE_DOT(is_int8, 0, 4, 6);
-        TILE_DOT(is_int8, 2, 5, 6);
+        TILE_DOT(bits < 16, 0, 4, 6);
+        TILE_DOT(bits < 16, 2, 5, 6);
         if (panels > 1) {
             TILE_LOAD(7, b + panel_bytes, TILE_LINE);
-            TILE_DOT(is_int8, 1, 4, 7);
-            TILE_DOT(is_int8, 3, 5, 7);
+            TILE_DOT(bits < 16, 1, 4, 7);
+            TILE_DOT(bits < 16, 3, 5, 7);
         }
     }
 }
@@ -187,6 +189,7 @@ INLINE void end_leaf(const struct gemm *g, const struct tile_block *b, int i, st
 struct piece {
     int leaf, first, n;
     int begins, ends;               /* the leaf */
+    const char *tiles;              /* of int4: as int8 has them, [panel][PIECE_TILES] */
 };
 
 INLINE void piece_bf16(const struct gemm *g, const struct tile_block *b, const struct piece *p, struct sum_stack *s,
@@ -204,9 +207,9 @@ INLINE void piece_bf16(const struct gemm *g, const struct tile_block *b, const s
     else
         load_sums(s->sums[s->top], (size_t)stride, panels);
     if (rows > TILE_ROWS)
-        steps_32_rows(0, x, next_rows, w, g->panel_bytes, p->n, panels, ahead);
+        steps_32_rows(16, x, next_rows, w, g->panel_bytes, p->n, panels, ahead);
     else
-        steps_16_rows(0, x, w, g->panel_bytes, p->n, panels);
+        steps_16_rows(16, x, w, g->panel_bytes, p->n, panels);
     int n_leaves = g->part->end - g->part->begin;
     if (p->ends && n_leaves == 1 && b->n_rows == rows && b->n_outputs == stride) {
         store_sums(g->y + (size_t)b->row * g->y_stride + b->panel * PANEL_WIDTH, g->y_stride, rows, panels);
@@ -241,7 +244,7 @@ static void tiles_pack_bf16(uint16_t *out, const float *x, int n)
         store_vec((float *)(void *)out, round_to_bf16(load_first(x, n), load_first(x + LANES, n - LANES)));
 }
 
-/* ---- linear layers, int8 ---- */
+/* ---- linear layers, int8 and int4 ---- */
 
 enum { FEW_ROWS_INT8 = 4 };
 
@@ -265,11 +268,12 @@ INLINE void add_group(float *sums, const int stride, const int32_t products[TILE
 struct int8_leaf {
     const char *x;
     size_t next_rows;               /* bytes between the row tiles */
-    const char *w;
-    size_t panel_bytes;
+    const char *w;                  /* tiles of the first panel */
+    size_t next_tiles;              /* bytes between the panels' */
     int units;                      /* of a group */
-    size_t group_bytes;
+    size_t gap;                     /* bytes between the tiles of a group and of the next */
     const char *weight_scales;      /* [16] bf16 of the first panel, those of a group group_bytes on */
+    size_t panel_bytes, group_bytes;
     const float *scales;            /* [group][16] of the first rows */
     size_t next_scales;             /* floats between those of the row tiles */
 };
@@ -285,12 +289,12 @@ INLINE void store_products(int32_t products[4][TILE_FLOATS], const int rows, con
         TILE_STORE(3, products[3], TILE_LINE);
 }
 
-INLINE void multiply_unit(struct int8_leaf *in, struct ahead *ahead, const int rows, const int panels)
+INLINE void multiply_unit(const int bits, struct int8_leaf *in, struct ahead *ahead, const int rows, const int panels)
 {
     if (rows > TILE_ROWS)
-        steps_32_rows(1, in->x, in->next_rows, in->w, in->panel_bytes, 1, panels, ahead);
+        steps_32_rows(bits, in->x, in->next_rows, in->w, in->next_tiles, 1, panels, ahead);
     else
-        steps_16_rows(1, in->x, in->w, in->panel_bytes, 1, panels);
+        steps_16_rows(bits, in->x, in->w, in->next_tiles, 1, panels);
     in->x += TILE_BYTES;
     in->w += TILE_BYTES;
 }
@@ -307,7 +311,7 @@ INLINE void scale_tile(const struct int8_leaf *in, const int32_t products[4][TIL
 
 /* sums[rows][panels * 16] += those of the next n groups.  Between the units of a group the products
  * of the one before are scaled, tile by tile, so that the processor has both to do. */
-INLINE void add_groups(struct int8_leaf *in, struct ahead *ahead, int n, float *sums, const int rows,
+INLINE void add_groups(const int bits, struct int8_leaf *in, struct ahead *ahead, int n, float *sums, const int rows,
                        const int panels)
 {
     _Alignas(TILE_LINE) int32_t products[4][TILE_FLOATS];
@@ -318,69 +322,116 @@ INLINE void add_groups(struct int8_leaf *in, struct ahead *ahead, int n, float *
         UNROLL
         for (int t = 0; t < n_tiles; t++) {
             if (unit < units) {
-                multiply_unit(in, ahead, rows, panels);
+                multiply_unit(bits, in, ahead, rows, panels);
                 unit++;
             }
             if (k > 0)
                 scale_tile(in, (const int32_t (*)[TILE_FLOATS])products, sums, t / panels, t % panels, rows, panels);
         }
         for (; unit < units; unit++)
-            multiply_unit(in, ahead, rows, panels);
+            multiply_unit(bits, in, ahead, rows, panels);
         if (k > 0) {
             in->weight_scales += in->group_bytes;
             in->scales += TILE_ROWS;
         }
         if (k < n) {
             store_products(products, rows, panels);
-            in->w += in->group_bytes - (size_t)in->units * TILE_BYTES;
+            in->w += in->gap;
         }
     }
 }
 
-INLINE void piece_int8(const struct gemm *g, const struct tile_block *b, const struct piece *p, struct sum_stack *s,
-                       struct ahead *ahead, const int rows, const int panels)
+INLINE void piece_quantised(const int bits, const struct gemm *g, const struct tile_block *b, const struct piece *p,
+                            struct sum_stack *s, struct ahead *ahead, const int rows, const int panels)
 {
     int has_two = b->n_rows > TILE_ROWS;        /* else as in piece_bf16 */
     int units = g->group / INT8_UNIT, first_group = p->first / units;
     const char *w = (const char *)g->panels + (size_t)b->panel * g->panel_bytes
-                  + (size_t)first_group * group_bytes(g->group, 8);
+                  + (size_t)first_group * group_bytes(g->group, bits);
     struct int8_leaf in = {
         .x = (const char *)g->packed_x + first_piece(g, b->row, INT8_UNIT) * INT8_UNIT + (size_t)p->first * TILE_BYTES,
         .next_rows = has_two ? first_piece(g, TILE_ROWS, INT8_UNIT) * INT8_UNIT : 0,
-        .w = w, .panel_bytes = g->panel_bytes, .units = units,
-        .group_bytes = group_bytes(g->group, 8), .weight_scales = w + (size_t)g->group * PANEL_WIDTH,
+        .w = bits == 4 ? p->tiles : w, .next_tiles = bits == 4 ? PIECE_TILES * TILE_BYTES : g->panel_bytes,
+        .units = units, .gap = bits == 4 ? 0 : group_bytes(g->group, 8) - (size_t)units * TILE_BYTES,
+        .weight_scales = w + group_scales_at(g->group, bits), .panel_bytes = g->panel_bytes,
+        .group_bytes = group_bytes(g->group, bits),
         .scales = g->group_scales + first_piece(g, b->row, g->group) + (size_t)(first_group * TILE_ROWS),
         .next_scales = has_two ? first_piece(g, TILE_ROWS, g->group) : 0,
     };
     float *sums = s->sums[s->top];
     if (p->begins)
         memset(sums, 0, (size_t)(rows * panels * PANEL_WIDTH) * sizeof *sums);
-    add_groups(&in, ahead, p->n / units, sums, rows, panels);
+    add_groups(bits, &in, ahead, p->n / units, sums, rows, panels);
     if (!p->ends)
         return;
     s->top++;
     end_leaf(g, b, p->leaf, s, rows, panels);
 }
 
-/* ---- linear layers, both types ---- */
+/* What makes bytes of the halves of bytes of one share, for all weights of a lane: bytes times `times`, plus `plus`.
+ * As products of bytes stay below 256, those of two are one of 16 bits. */
+typedef uint16_t vec16 __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef uint8_t vec8 __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
-INLINE void one_piece(const int is_int8, const struct gemm *g, const struct tile_block *b, const struct piece *p,
+struct widening {
+    vecu times, plus;
+};
+
+INLINE struct widening widening_of(const char *factors, const int half)
+{
+    vecu factor = (vecu)load_factors(factors, half), pair = factor | factor << 16, all = pair | pair << 8;
+    return (struct widening){ pair, (vecu)((vec8){ 0 } - (vec8)(all << 3)) };
+}
+
+INLINE vecu widen_quad(vecu both, const int half, const struct widening *w)
+{
+    vecu bytes = both >> (half * 4) & 0x0f0f0f0fu;
+    return (vecu)((vec8)((vec16)bytes * (vec16)w->times) + (vec8)w->plus);
+}
+
+/* An int4 piece of `panels` panels as int8. */
+INLINE void widen_piece(const struct gemm *g, int panel, int panels, const struct piece *p, char *out)
+{
+    enum { HALF = TILE_ROWS / 2, AHEAD = 32 };
+    int units = g->group / INT8_UNIT;
+    for (int i = 0; i < panels; i++)
+        for (int t = 0; t < p->n; t++) {
+            int group = (p->first + t) / units, unit = (p->first + t) % units;
+            const char *from = (const char *)g->panels + (size_t)(panel + i) * g->panel_bytes
+                             + (size_t)group * group_bytes(g->group, 4);
+            const char *bytes = from + (size_t)unit * unit_bytes(4);
+            const char *factors = from + (size_t)units * unit_bytes(4) + unit * PANEL_WIDTH;
+            struct widening low = widening_of(factors, 0), high = widening_of(factors, 1);
+            char *tile = out + (size_t)(i * PIECE_TILES + t) * TILE_BYTES;
+            UNROLL
+            for (int q = 0; q < HALF; q++) {
+                vecu both = *(const vecu *)(bytes + q * TILE_LINE);
+                __builtin_prefetch(bytes + (q + AHEAD) * TILE_LINE, 0, 3);
+                *(vecu *)(tile + q * TILE_LINE) = widen_quad(both, 0, &low);
+                *(vecu *)(tile + (q + HALF) * TILE_LINE) = widen_quad(both, 1, &high);
+            }
+        }
+}
+
+/* ---- linear layers, all types ---- */
+
+INLINE void one_piece(const int bits, const struct gemm *g, const struct tile_block *b, const struct piece *p,
                       struct sum_stack *s, struct ahead *ahead, const int rows, const int panels)
 {
-    if (is_int8)
-        piece_int8(g, b, p, s, ahead, rows, panels);
+    if (bits < 16)
+        piece_quantised(bits, g, b, p, s, ahead, rows, panels);
     else
         piece_bf16(g, b, p, s, ahead, rows, panels);
 }
 
-INLINE void any_piece(const int is_int8, const struct gemm *g, const struct tile_block *b, const struct piece *p,
+INLINE void any_piece(const int bits, const struct gemm *g, const struct tile_block *b, const struct piece *p,
                       struct sum_stack *s, struct ahead *ahead, const int rows, int panels)
 {
     switch (panels) {
-    case 1: one_piece(is_int8, g, b, p, s, ahead, rows, 1); break;
-    case 2: one_piece(is_int8, g, b, p, s, ahead, rows, 2); break;
-    case 3: if (rows == TILE_ROWS) one_piece(is_int8, g, b, p, s, ahead, rows, 3); break;
-    case 4: if (rows == TILE_ROWS) one_piece(is_int8, g, b, p, s, ahead, rows, 4); break;
+    case 1: one_piece(bits, g, b, p, s, ahead, rows, 1); break;
+    case 2: one_piece(bits, g, b, p, s, ahead, rows, 2); break;
+    case 3: if (rows == TILE_ROWS) one_piece(bits, g, b, p, s, ahead, rows, 3); break;
+    case 4: if (rows == TILE_ROWS) one_piece(bits, g, b, p, s, ahead, rows, 4); break;
     default: break;
     }
 }
@@ -401,101 +452,112 @@ INLINE int next_piece(const struct gemm *g, struct piece *p, const int inputs, i
 
 static const struct piece before_first = { .leaf = -1, .ends = 1 };
 
-/* A block, leaf by leaf. */
-INLINE void whole_block(const int is_int8, const struct gemm *g, struct tile_block *b, const int rows, int panels)
+/* A block, leaf by leaf; of int4, group by group. */
+INLINE void whole_block(const int bits, const struct gemm *g, struct tile_block *b, const int rows, int panels)
 {
+    _Alignas(TILE_LINE) char tiles[TILE_PANELS * PIECE_TILES * TILE_BYTES];
     struct ahead none = { 0 };
     struct sum_stack stack;
     struct piece p = before_first;
+    p.tiles = tiles;
     stack.top = stack.node = 0;
     b->n_outputs = least(g->n_outputs - b->panel * PANEL_WIDTH, panels * PANEL_WIDTH);
-    while (next_piece(g, &p, is_int8 ? INT8_UNIT : TILE_INPUTS, INT32_MAX))
-        any_piece(is_int8, g, b, &p, &stack, &none, rows, panels);
+    while (next_piece(g, &p, bits < 16 ? INT8_UNIT : TILE_INPUTS, bits == 4 ? MAX_GROUP / INT8_UNIT : INT32_MAX)) {
+        if (bits == 4)
+            widen_piece(g, b->panel, panels, &p, tiles);
+        any_piece(bits, g, b, &p, &stack, &none, rows, panels);
+    }
 }
 
-INLINE void few_rows(const int is_int8, const struct gemm *g, int n_panels)
+INLINE void few_rows(const int bits, const struct gemm *g, int n_panels)
 {
     struct tile_block b = { .n_rows = g->n_rows };
     /* Products of int8 are stored whole. */
-    tiles_open(is_int8 ? TILE_ROWS : g->n_rows);
+    tiles_open(bits < 16 ? TILE_ROWS : g->n_rows);
     for (; b.panel < n_panels; b.panel += TILE_PANELS)
-        whole_block(is_int8, g, &b, TILE_ROWS, least(n_panels - b.panel, TILE_PANELS));
+        whole_block(bits, g, &b, TILE_ROWS, least(n_panels - b.panel, TILE_PANELS));
     tiles_close();
 }
 
 /* All rows against panels that stay in the second cache together: a block of rows is
  * done with before the next, so that what it writes lies together. */
-INLINE void many_rows_few_panels(const int is_int8, const struct gemm *g, int n_panels)
+INLINE void many_rows_few_panels(const int bits, const struct gemm *g, int n_panels)
 {
     struct tile_block b = { 0 };
     for (; b.row < g->n_rows; b.row += MANY_ROWS) {
         b.n_rows = least(g->n_rows - b.row, MANY_ROWS);
         for (b.panel = 0; b.panel < n_panels; b.panel += PAIR)
-            whole_block(is_int8, g, &b, MANY_ROWS, least(n_panels - b.panel, PAIR));
+            whole_block(bits, g, &b, MANY_ROWS, least(n_panels - b.panel, PAIR));
     }
 }
 
 /* Bytes of the first n tiles of a panel. */
-INLINE size_t tiles_bytes(const int is_int8, const struct gemm *g, int n)
+INLINE size_t tiles_bytes(const int bits, const struct gemm *g, int n)
 {
-    return is_int8 ? (size_t)(n / (g->group / INT8_UNIT)) * group_bytes(g->group, 8) : (size_t)n * TILE_BYTES;
+    return bits < 16 ? (size_t)(n / (g->group / INT8_UNIT)) * group_bytes(g->group, bits) : (size_t)n * TILE_BYTES;
 }
 
 /* Rows [first, end) against a pair of panels, piece by piece: a piece stays in the nearest cache while the rows pass
  * by, and meanwhile the next one is fetched, from the next pair after the last. */
-INLINE void rows_pass(const int is_int8, const struct gemm *g, int first, int end, struct tile_block b, int panels,
+INLINE void rows_pass(const int bits, const struct gemm *g, int first, int end, struct tile_block b, int panels,
                       struct sum_stack stacks[PASS_ROWS / MANY_ROWS])
 {
     int n_blocks = (end - first + MANY_ROWS - 1) / MANY_ROWS;
     const char *panel = (const char *)g->panels + (size_t)b.panel * g->panel_bytes;
+    _Alignas(TILE_LINE) char tiles[PAIR * PIECE_TILES * TILE_BYTES];
     struct piece p = before_first;
+    p.tiles = tiles;
     for (int i = 0; i < n_blocks; i++)
         stacks[i].top = stacks[i].node = 0;
-    while (next_piece(g, &p, is_int8 ? INT8_UNIT : TILE_INPUTS, n_blocks > 1 ? PIECE_TILES : INT32_MAX)) {
-        size_t bytes = tiles_bytes(is_int8, g, p.n), next = tiles_bytes(is_int8, g, p.first + p.n);
+    while (next_piece(g, &p, bits < 16 ? INT8_UNIT : TILE_INPUTS, n_blocks > 1 || bits == 4 ? PIECE_TILES : INT32_MAX)) {
+        size_t bytes = tiles_bytes(bits, g, p.n), next = tiles_bytes(bits, g, p.first + p.n);
         int is_last = next == g->panel_bytes && b.panel * PANEL_WIDTH + b.n_outputs == g->n_outputs;
-        struct ahead ahead = { .at = panel + (next < g->panel_bytes ? next : PAIR * g->panel_bytes) };
+        struct ahead ahead = {
+            .at = panel + (next < g->panel_bytes ? next : PAIR * g->panel_bytes), .panel_bytes = g->panel_bytes,
+        };
         if (n_blocks > 1 && panels == PAIR && !is_last)
             ahead.lines = ((int)(bytes / TILE_LINE) + n_blocks * p.n - 1) / (n_blocks * p.n);
+        if (bits == 4)
+            widen_piece(g, b.panel, panels, &p, tiles);
         for (int i = 0; i < n_blocks; i++) {
             b.row = first + i * MANY_ROWS;
             b.n_rows = least(end - b.row, MANY_ROWS);
-            any_piece(is_int8, g, &b, &p, &stacks[i], &ahead, MANY_ROWS, panels);
+            any_piece(bits, g, &b, &p, &stacks[i], &ahead, MANY_ROWS, panels);
         }
     }
 }
 
-INLINE void many_rows(const int is_int8, const struct gemm *g, int n_panels)
+INLINE void many_rows(const int bits, const struct gemm *g, int n_panels)
 {
     struct sum_stack stacks[PASS_ROWS / MANY_ROWS];
-    int row_bytes = is_int8 ? all_inputs(g) : all_inputs(g) * 2;
+    int row_bytes = bits < 16 ? all_inputs(g) : all_inputs(g) * 2;
     int at_once = least(rows_in_cache((size_t)row_bytes), PASS_ROWS);
     for (int first = 0; first < g->n_rows; first += at_once)
         for (struct tile_block b = { 0 }; b.panel < n_panels; b.panel += PAIR) {
             int panels = least(n_panels - b.panel, PAIR);
             b.n_outputs = least(g->n_outputs - b.panel * PANEL_WIDTH, panels * PANEL_WIDTH);
-            rows_pass(is_int8, g, first, least(first + at_once, g->n_rows), b, panels, stacks);
+            rows_pass(bits, g, first, least(first + at_once, g->n_rows), b, panels, stacks);
         }
 }
 
-INLINE void tiles_gemm(const int is_int8, const struct gemm *g)
+INLINE void tiles_gemm(const int bits, const struct gemm *g)
 {
     int n_panels = (g->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
     if (g->n_rows <= TILE_ROWS) {
-        few_rows(is_int8, g, n_panels);
+        few_rows(bits, g, n_panels);
         return;
     }
     tiles_open(TILE_ROWS);
     if ((size_t)n_panels * g->panel_bytes <= PANELS_BYTES)
-        many_rows_few_panels(is_int8, g, n_panels);
+        many_rows_few_panels(bits, g, n_panels);
     else
-        many_rows(is_int8, g, n_panels);
+        many_rows(bits, g, n_panels);
     tiles_close();
 }
 
 static void tiles_gemm_bf16(const struct gemm *g)
 {
-    tiles_gemm(0, g);
+    tiles_gemm(16, g);
 }
 
 /* A few rows are a matter of memory and go through the byte products; as all sums
@@ -505,7 +567,15 @@ static void tiles_gemm_int8(const struct gemm *g)
     if (g->n_rows <= FEW_ROWS_INT8)
         gemm_int8(g);
     else
-        tiles_gemm(1, g);
+        tiles_gemm(8, g);
+}
+
+static void tiles_gemm_int4(const struct gemm *g)
+{
+    if (g->n_rows <= FEW_ROWS_INT8)
+        gemm_int4(g);
+    else
+        tiles_gemm(4, g);
 }
 
 #endif

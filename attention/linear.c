@@ -8,7 +8,7 @@ enum { OWN_SCRATCH_ROWS = TILE_ROWS };
 static const struct {
     const char *name;
     double bits;
-} weight_types[] = { { "f32", 32 }, { "bf16", 16 }, { "int8", 8.125 }, { "int4", 4.5 } };
+} weight_types[] = { { "f32", 32 }, { "bf16", 16 }, { "int8", 8.125 }, { "int4", 4.25 } };
 
 const char *weight_type_name(enum weight_type type)
 {
@@ -65,8 +65,6 @@ static int filled_inputs(const struct linear *linear, const struct linear_spec *
 /* The largest group that fills up no more than one unit would: the same on every rank. */
 static int choose_group(const struct linear *linear, const struct linear_spec *spec)
 {
-    if (linear->type == WEIGHT_INT4)
-        return INT4_UNIT;
     int group = MAX_GROUP;
     while (group > INT8_UNIT && filled_inputs(linear, spec, group) > filled_inputs(linear, spec, INT8_UNIT))
         group /= 2;
@@ -79,8 +77,8 @@ static int pack_unit(const struct linear *linear, const struct kernels *kernels)
     switch (linear->type) {
     case WEIGHT_F32:  return 1;
     case WEIGHT_BF16: return kernels != NULL && kernels->bf16_unit > 0 ? kernels->bf16_unit : 1;
-    case WEIGHT_INT8: return INT8_UNIT;
-    case WEIGHT_INT4: return INT4_UNIT;
+    case WEIGHT_INT8:
+    case WEIGHT_INT4: return INT8_UNIT;
     }
     return 1;
 }
@@ -143,9 +141,11 @@ enum status linear_scratch_create(struct linear_scratch *scratch, int max_rows, 
     size_t int8_row = (size_t)max_inputs + REDUCE_MAX_LEAVES * INT8_UNIT;
     size_t rows = ((size_t)max_rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
     scratch->capacity = rows * (bf16_row > int8_row ? bf16_row : int8_row);
-    scratch->n_groups = rows * (int8_row / INT4_UNIT);
+    scratch->n_groups = rows * (int8_row / INT8_UNIT);
+    scratch->n_shares = rows * (int8_row / INT4_SHARE);
     TRY(ARENA_ARRAY(arena, scratch->n_groups, &scratch->scales, err));
     TRY(ARENA_ARRAY(arena, scratch->n_groups, &scratch->sums, err));
+    TRY(ARENA_ARRAY(arena, scratch->n_shares, &scratch->share_sums, err));
     return ARENA_ARRAY(arena, scratch->capacity, &scratch->bytes, err);
 }
 
@@ -160,7 +160,9 @@ static int rows_at_once(const struct linear *linear, const struct linear_scratch
     size_t rows = scratch->capacity / linear->packed_row_bytes;
     if (linear->type >= WEIGHT_INT8) {
         size_t by_groups = scratch->n_groups / (size_t)(linear->n_padded / linear->group);
+        size_t by_shares = scratch->n_shares / (size_t)(linear->n_padded / INT4_SHARE);
         rows = rows < by_groups ? rows : by_groups;
+        rows = rows < by_shares ? rows : by_shares;
     }
     return (int)(rows / (size_t)row_unit) * row_unit;
 }
@@ -244,11 +246,14 @@ static void pack_leaf_quantised(const struct linear *linear, const struct kernel
     const struct linear_scratch *s = linear->scratch;
     int unit = pack_unit(linear, kernels), group = linear->group;
     size_t first_unit = first_piece(linear, kernels, unit, row), first_group = first_piece(linear, kernels, group, row);
+    size_t first_share = first_piece(linear, kernels, INT4_SHARE, row);
     for (int i = 0; i < n; i += group) {
         size_t unit_at = first_unit + (size_t)((padded + i) / unit) * (size_t)kernels->row_unit;
         size_t group_at = first_group + (size_t)((padded + i) / group) * (size_t)kernels->row_unit;
-        kernels->pack_int8((int8_t *)s->bytes + unit_at * (size_t)unit, &s->scales[group_at], &s->sums[group_at], x + i,
-                           least(n - i, group), group, unit);
+        size_t share_at = first_share + (size_t)((padded + i) / INT4_SHARE) * (size_t)kernels->row_unit;
+        kernels->pack_int8((int8_t *)s->bytes + unit_at * (size_t)unit, &s->scales[group_at], &s->sums[group_at],
+                           linear->type == WEIGHT_INT4 ? &s->share_sums[share_at] : NULL, x + i, least(n - i, group),
+                           group);
     }
 }
 
@@ -287,6 +292,7 @@ static void take_rows(const struct linear *linear, const struct kernels *kernels
     g->packed_x = linear->scratch->bytes;
     g->group_scales = linear->scratch->scales;
     g->group_sums = linear->scratch->sums;
+    g->share_sums = linear->scratch->share_sums;
     for (int r = 0; r < n; r++)
         pack_row(linear, kernels, x + (size_t)r * x_stride, r);
 }

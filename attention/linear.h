@@ -7,14 +7,15 @@
  *   bf16   panel [input / 2][16 outputs][2 inputs]   (the pairs of vdpbf16ps)
  *   int8   panel [group] of { [unit][16 quads][16 outputs][4 inputs] bytes, [16] bf16
  *          scales, 32 bytes of nothing }
- *   int4   panel [group] of { [4][16][4] bytes, [16] bf16 scales }: the low halves of
- *          the bytes are quads 0 to 3, the high halves 4 to 7
+ *   int4   panel [group] of { [unit][8 quads][16 outputs][4 inputs] bytes, [unit][16] factors,
+ *          [16] bf16 scales, nothing to the next line }: halves of bytes, see kernels.h
  *
  * A bf16 panel is a run of tiles as they stand, 16 pairs of inputs each, and an int8
  * unit of 64 inputs is one tile.  Panels are filled up with zeros at leaves (kernels.h).
  *
- * int4 has one scale for 32 inputs of an output (4.5 bits a weight), int8 for 256, or
- * for 128 or 64 where leaves would have to be filled up for more (8.13 to 8.5 bits).
+ * int8 has one scale for 256 inputs of an output, or for 128 or 64 where leaves would have to be filled up for
+ * more (8.13 to 8.5 bits a weight).  int4 has the same scales, and for every 32 inputs a factor of 1 to 16 that its
+ * steps take (4.25 to 4.5 bits): a step times its factor is a byte, and from there on int4 is int8.
  * Inputs are rounded to int8 by groups too, so the products are exact integers.
  *
  * Rows of W come from several matrices (gate and up, or one head's rows out of
@@ -45,7 +46,8 @@ struct linear_scratch {
     size_t capacity;
     float *scales;                  /* of groups, see struct gemm */
     int32_t *sums;
-    size_t n_groups;                /* there is room for */
+    int32_t *share_sums;            /* of int4 */
+    size_t n_groups, n_shares;      /* there is room for */
 };
 
 struct linear {

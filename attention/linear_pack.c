@@ -2,6 +2,7 @@
 #include "attention/linear.h"
 
 #include <math.h>
+#include <string.h>
 
 /* A panel's outputs as floats, and where it goes. */
 struct panel {
@@ -40,46 +41,104 @@ static void pack_bf16(const struct panel *p)
     }
 }
 
-/* The scale of n weights of an output: the value of one step.  int4 spends its
- * extra negative step on the side where the largest weight is. */
-static uint16_t choose_scale(const struct panel *p, int output, int first, int n, int bits)
+static float largest_magnitude(const struct panel *p, int output, int first, int n)
 {
     float largest = 0;
     for (int i = first; i < first + n; i++)
-        if (fabsf(weight(p, output, i)) > fabsf(largest))
-            largest = weight(p, output, i);
-    return f32_to_bf16(bits == 8 ? fabsf(largest) / 127 : largest / -8);
+        largest = fmaxf(largest, fabsf(weight(p, output, i)));
+    return largest;
 }
 
-/* A step as stored, for the kernel that reads it. */
-static uint8_t quantise(float w, float scale, int bits, int offset)
+/* A weight in steps, rounded to what a type holds. */
+static int quantise(float w, float inverse, int low, int high)
 {
-    int low = bits == 8 ? -127 : -8, high = bits == 8 ? 127 : 7;
-    long q = scale != 0 ? lrintf(w / scale) : 0;
-    q = q < low ? low : q > high ? high : q;
-    return (uint8_t)(q + offset);
+    float q = w * inverse + 12582912.0f;        /* 1.5 * 2^23 rounds to the nearest whole number */
+    int32_t bits;
+    memcpy(&bits, &q, sizeof bits);
+    int whole = fabsf(w * inverse) < 1000 ? bits - 0x4b400000 : w > 0 ? high : low;
+    return whole < low ? low : whole > high ? high : whole;
+}
+
+static float inverse_of(float step)
+{
+    return step > 0 ? 1 / step : 0;
+}
+
+static void put_scale(char *scales, int output, float scale, float *stored)
+{
+    uint16_t half = f32_to_bf16(scale);
+    memcpy(scales + (size_t)output * 2, &half, sizeof half);
+    *stored = bf16_to_f32(half);
 }
 
 /* Inputs [first, first + n) of all outputs into one group. */
-static void pack_group(const struct panel *p, int first, int n, int bits, char *out)
+static void pack_int8_group(const struct panel *p, int first, int n, char *out)
 {
-    enum { HALF = INT4_UNIT / 8 };
+    int group = p->linear->group;
     uint8_t *bytes = (uint8_t *)out;
-    char *scales = out + (size_t)p->linear->group * (size_t)bits * PANEL_WIDTH / 8;
-    int offset = bits == 8 ? p->int8_offset : 8;
     for (int o = 0; o < PANEL_WIDTH; o++) {
-        uint16_t stored = choose_scale(p, o, first, n, bits);
-        float scale = bf16_to_f32(stored);
-        memcpy(scales + (size_t)o * 2, &stored, sizeof stored);
-        for (int i = 0; i < p->linear->group; i++) {
-            uint8_t q = quantise(i < n ? weight(p, o, first + i) : 0, scale, bits, offset);
-            int quad = i / 4, byte = o * 4 + i % 4;
-            if (bits == 8)
-                bytes[quad * 64 + byte] = q;
-            else if (quad < HALF)
-                bytes[quad * 64 + byte] |= q;
-            else
-                bytes[(quad - HALF) * 64 + byte] |= (uint8_t)(q << 4);
+        float scale;
+        put_scale(out + group_scales_at(group, 8), o, largest_magnitude(p, o, first, n) / 127, &scale);
+        float inverse = inverse_of(scale);
+        for (int i = 0; i < group; i++) {
+            int q = i < n ? quantise(weight(p, o, first + i), inverse, -127, 127) : 0;
+            bytes[i / 4 * 64 + o * 4 + i % 4] = (uint8_t)(q + p->int8_offset);
+        }
+    }
+}
+
+/* ---- int4 ---- */
+
+enum { INT4_LOW = -8, INT4_HIGH = 7 };
+
+/* The sum of squares of what n weights lose when they are rounded to multiples of `step`. */
+static float int4_loss(const struct panel *p, int output, int first, int n, float step)
+{
+    float inverse = inverse_of(step), loss = 0;
+    for (int i = first; i < first + n; i++) {
+        float w = weight(p, output, i), error = w - (float)quantise(w, inverse, INT4_LOW, INT4_HIGH) * step;
+        loss += error * error;
+    }
+    return loss;
+}
+
+/* The factor of the scale that loses least; first guess: the step that the largest weight asks for. */
+static int choose_factor(const struct panel *p, int output, int first, int n, float scale)
+{
+    float guess = largest_magnitude(p, output, first, n) / -INT4_LOW * inverse_of(scale);
+    int middle = (int)lrintf(fminf(guess, INT4_MAX_FACTOR)), best = 1;
+    float least = INFINITY;
+    for (int factor = middle - 2; factor <= middle + 2; factor++) {
+        if (factor < 1 || factor > INT4_MAX_FACTOR)
+            continue;
+        float loss = int4_loss(p, output, first, n, scale * (float)factor);
+        if (loss < least) {
+            least = loss;
+            best = factor;
+        }
+    }
+    return best;
+}
+
+static void pack_int4_group(const struct panel *p, int first, int n, char *out)
+{
+    int group = p->linear->group, n_units = group / INT8_UNIT;
+    uint8_t *factors = (uint8_t *)out + (size_t)n_units * unit_bytes(4);
+    for (int o = 0; o < PANEL_WIDTH; o++) {
+        float scale;
+        put_scale(out + group_scales_at(group, 4), o,
+                  largest_magnitude(p, o, first, n) / (-INT4_LOW * INT4_MAX_FACTOR), &scale);
+        for (int share = 0; share < group / INT4_SHARE; share++) {
+            int unit = share / 2, shift = share % 2 * 4, begin = share * INT4_SHARE;
+            int exist = n - begin < 0 ? 0 : n - begin < INT4_SHARE ? n - begin : INT4_SHARE;
+            int factor = choose_factor(p, o, first + begin, exist, scale);
+            float inverse = inverse_of(scale * (float)factor);
+            uint8_t *bytes = (uint8_t *)out + (size_t)unit * unit_bytes(4);
+            factors[unit * PANEL_WIDTH + o] |= (uint8_t)((factor - 1) << shift);
+            for (int i = 0; i < INT4_SHARE; i++) {
+                int q = i < exist ? quantise(weight(p, o, first + begin + i), inverse, INT4_LOW, INT4_HIGH) : 0;
+                bytes[i / 4 * 64 + o * 4 + i % 4] |= (uint8_t)((q - INT4_LOW) << shift);
+            }
         }
     }
 }
@@ -92,7 +151,10 @@ static void pack_groups(const struct panel *p, int bits)
     for (int leaf = 0; leaf < l->part.end - l->part.begin; leaf++) {
         for (; padded < l->leaf_end[leaf]; padded += l->group, out += group_bytes(l->group, bits)) {
             int left = l->leaf_inputs_end[leaf] - first, n = left < l->group ? left : l->group;
-            pack_group(p, first, n, bits, out);
+            if (bits == 8)
+                pack_int8_group(p, first, n, out);
+            else
+                pack_int4_group(p, first, n, out);
             first += n;
         }
     }

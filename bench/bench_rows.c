@@ -161,7 +161,7 @@ static void run_pack_int8(struct rows *r)
     float scale;
     int32_t sum;
     for (int i = 0; i < VECTOR; i += MAX_GROUP)
-        r->k->pack_int8(r->bytes, &scale, &sum, r->b + i, MAX_GROUP, MAX_GROUP, INT8_UNIT);
+        r->k->pack_int8(r->bytes, &scale, &sum, NULL, r->b + i, MAX_GROUP, MAX_GROUP);
     r->sink += scale;
 }
 

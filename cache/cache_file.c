@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VERSION = 1, MAX_IDENTITY = 65536, MAX_PATH = 4096 };
+enum { VERSION = 2, MAX_IDENTITY = 65536, MAX_PATH = 4096 };
 
 static const char magic_begin[8] = "latentdC", magic_end[8] = "latentdE";
 

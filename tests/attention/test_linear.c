@@ -226,11 +226,11 @@ static void the_largest_sums_are_whole(void **state)
     open_layer(&l, &rng, INPUTS, OUTPUTS);
     float x[ROWS * INPUTS], y[ROWS * OUTPUTS];
     for (int type = WEIGHT_INT8; type <= (int)WEIGHT_INT4; type++) {
-        /* The first weight of a group of int4 takes the step that only its sign has. */
+        /* The first weight that shares a factor of int4 takes the step that only negative ones have. */
         float rest = type == WEIGHT_INT4 ? 7.0f / 8 : 1;
         for (int o = 0; o < OUTPUTS; o++)
             for (int i = 0; i < INPUTS; i++)
-                l.w[o * INPUTS + i] = (i % 32 == 0 ? -1 : rest) * (float)(o % 2 == 0 || i % 2 != 0 ? 1 : -1);
+                l.w[o * INPUTS + i] = i % INT4_SHARE == 0 ? -1 : rest * (float)(o % 2 == 0 || i % 2 != 0 ? 1 : -1);
         for (int i = 0; i < ROWS * INPUTS; i++)
             x[i] = i / INPUTS % 2 == 0 ? 1 : -1;
         for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
@@ -253,6 +253,47 @@ static void the_largest_sums_are_whole(void **state)
                     fail_msg("%s %s output %d: %g, not %g", k->name, weight_type_name((enum weight_type)type),
                              at % OUTPUTS, (double)y[at], want);
             }
+        }
+    }
+    close_layer(&l);
+}
+
+/* A single input of 1 gives back a column of the weights as they are stored. */
+static void quantised_weights_lose_what_their_bits_cost(void **state)
+{
+    enum { INPUTS = 512, OUTPUTS = 40 };
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, 6);
+    struct layer l;
+    open_layer(&l, &rng, INPUTS, OUTPUTS);
+    for (int i = 0; i < INPUTS * OUTPUTS; i++) {    /* nearly normal, and groups of different sizes */
+        float sum = 0;
+        for (int k = 0; k < 12; k++)
+            sum += (float)rng_uniform(&rng) - 0.5f;
+        l.w[i] = sum * (float)(1 + i / 32 % 5);
+    }
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        const struct kernels *k = kernels_select(tables[t]);
+        for (int type = WEIGHT_INT8; k != NULL && type <= (int)WEIGHT_INT4; type++) {
+            struct matrix m = view(&l);
+            struct linear_spec spec = { .type = (enum weight_type)type, .rows = &m, .n_parts = 1, .kernels = k };
+            struct linear linear;
+            assert_int_equal(linear_create(&linear, &spec, &l.arena, NULL), STATUS_OK);
+            double lost = 0, all = 0;
+            for (int i = 0; i < INPUTS; i++) {
+                float x[INPUTS] = { 0 }, y[OUTPUTS];
+                x[i] = 1;
+                linear_apply(&linear, k, x, 0, 1, y, 0, 0);
+                for (int o = 0; o < OUTPUTS; o++) {
+                    double w = (double)l.w[o * INPUTS + i];
+                    lost += ((double)y[o] - w) * ((double)y[o] - w);
+                    all += w * w;
+                }
+            }
+            double limit = type == WEIGHT_INT8 ? 0.01 : 0.1;
+            if (!(sqrt(lost / all) <= limit))
+                fail_msg("%s %s loses %g", k->name, weight_type_name(linear.type), sqrt(lost / all));
         }
     }
     close_layer(&l);
@@ -365,6 +406,7 @@ static void leaves_of_rows_that_pass_together_are_those_of_a_row_alone(void **st
         if (k != NULL && k->row_unit > 1) {     /* more than pass together */
             check_passing(k, WEIGHT_BF16, 0, 16, 290);
             check_passing(k, WEIGHT_INT8, 1, 16, 290);
+            check_passing(k, WEIGHT_INT4, 1, 16, 290);
         }
     }
 }
@@ -439,6 +481,7 @@ int main(void)
         cmocka_unit_test(gated_is_silu_of_the_gate_times_up),
         cmocka_unit_test(int8_agrees_between_tables),
         cmocka_unit_test(the_largest_sums_are_whole),
+        cmocka_unit_test(quantised_weights_lose_what_their_bits_cost),
         cmocka_unit_test(any_ranks_add_up_to_the_same_bits),
         cmocka_unit_test(leaves_of_rows_that_pass_together_are_those_of_a_row_alone),
         cmocka_unit_test(outputs_of_inputs_that_are_not_finite_are_not_finite),
