@@ -73,6 +73,9 @@ static enum status lead(void *context)
 {
     struct run *run = context;
     TRY(bench_model_cost(run->model, &run->cost));
+    /* Memory that only long prompts touch is new to the first of them. */
+    for (int i = 0; i < run->options->tokens.n; i++)
+        TRY(prompt(run, (int)run->options->tokens.at[i], run->model, NULL));
     for (int r = 0; r < run->options->settings.repetitions; r++)
         for (int i = 0; i < run->options->tokens.n; i++)
             TRY(sample(run, i));
