@@ -227,19 +227,9 @@ static void softmax_rows(const struct work *w, int begin, int end, struct state 
     }
 }
 
-/* Values that are no keys are asked for while keys are multiplied. */
-static void prefetch_values(const char *row, size_t row_bytes, int n, size_t width)
-{
-    enum { LINE = 64 };
-    for (int i = 0; i < n; i++, row += row_bytes)
-        for (size_t at = 0; at < width; at += LINE)
-            __builtin_prefetch(row + at, 0, 2);
-}
-
 /* Scores of the chunk, and where its rows lie. */
 static void score_cached_rows(const struct work *w, int begin, int end, const char *rows[ATTEND_MAX_CHUNK])
 {
-    const struct attend_group *g = w->group;
     const struct cache_layout *layout = w->view->layout;
     size_t element = column_bytes(layout);
     for (int from = begin, n; from < end; from += n) {
@@ -247,9 +237,6 @@ static void score_cached_rows(const struct work *w, int begin, int end, const ch
         n = run_length(w, from, end);
         for (int i = 0; i < n; i++)
             rows[from - begin + i] = first + (size_t)i * layout->row_bytes;
-        if (own_value_columns(g))
-            prefetch_values(first + (size_t)g->value_begin * element, layout->row_bytes, n,
-                            (size_t)g->value_width * element);
         for (int i = 0; i < w->n_key_parts; i++) {
             const struct part *p = &w->key_parts[i];
             struct row_scores b = {

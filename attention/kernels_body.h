@@ -17,6 +17,7 @@
 
 #include "base/element.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -655,6 +656,11 @@ static void pack_int8(int8_t *out, float *scale, int32_t *sum, int32_t *share_su
         bits = most[i] > bits ? most[i] : bits;
     float largest;
     memcpy(&largest, &bits, sizeof largest);
+    /* What is not finite makes the scale so, and zeros times that are no numbers either. */
+    if (!(largest <= FLT_MAX)) {
+        memset(padded, 0, sizeof padded);
+        x = padded;
+    }
     float inverse = largest > 0 ? 127 / largest : 0;
     veci total = { 0 };
     for (int share = 0; share < group; share += INT4_SHARE) {

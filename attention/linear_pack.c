@@ -64,11 +64,12 @@ static float inverse_of(float step)
     return step > 0 ? 1 / step : 0;
 }
 
-static void put_scale(char *scales, int output, float scale, float *stored)
+/* Stores the scale of an output; returns it as it is stored. */
+static float put_scale(char *scales, int output, float scale)
 {
     uint16_t half = f32_to_bf16(scale);
     memcpy(scales + (size_t)output * 2, &half, sizeof half);
-    *stored = bf16_to_f32(half);
+    return bf16_to_f32(half);
 }
 
 /* Inputs [first, first + n) of all outputs into one group. */
@@ -77,9 +78,8 @@ static void pack_int8_group(const struct panel *p, int first, int n, char *out)
     int group = p->linear->group;
     uint8_t *bytes = (uint8_t *)out;
     for (int o = 0; o < PANEL_WIDTH; o++) {
-        float scale;
-        put_scale(out + group_scales_at(group, 8), o, largest_magnitude(p, o, first, n) / 127, &scale);
-        float inverse = inverse_of(scale);
+        float most = largest_magnitude(p, o, first, n);
+        float inverse = inverse_of(put_scale(out + group_scales_at(group, 8), o, most / 127));
         for (int i = 0; i < group; i++) {
             int q = i < n ? quantise(weight(p, o, first + i), inverse, -127, 127) : 0;
             bytes[i / 4 * 64 + o * 4 + i % 4] = (uint8_t)(q + p->int8_offset);
@@ -120,25 +120,32 @@ static int choose_factor(const struct panel *p, int output, int first, int n, fl
     return best;
 }
 
+/* Inputs [first, first + n) of an output, the rest of a share zero: the low or the high halves of a unit's bytes, and
+ * of its factors. */
+static void pack_int4_share(const struct panel *p, int output, int first, int n, float scale, int is_high,
+                            uint8_t *unit, uint8_t *factors)
+{
+    int factor = choose_factor(p, output, first, n, scale), shift = is_high ? 4 : 0;
+    float inverse = inverse_of(scale * (float)factor);
+    factors[output] |= (uint8_t)((factor - 1) << shift);
+    for (int i = 0; i < INT4_SHARE; i++) {
+        int q = i < n ? quantise(weight(p, output, first + i), inverse, INT4_LOW, INT4_HIGH) : 0;
+        unit[i / 4 * 64 + output * 4 + i % 4] |= (uint8_t)((q - INT4_LOW) << shift);
+    }
+}
+
 static void pack_int4_group(const struct panel *p, int first, int n, char *out)
 {
-    int group = p->linear->group, n_units = group / INT8_UNIT;
-    uint8_t *factors = (uint8_t *)out + (size_t)n_units * unit_bytes(4);
+    int group = p->linear->group;
+    uint8_t *units = (uint8_t *)out, *factors = units + (size_t)(group / INT8_UNIT) * unit_bytes(4);
     for (int o = 0; o < PANEL_WIDTH; o++) {
-        float scale;
-        put_scale(out + group_scales_at(group, 4), o,
-                  largest_magnitude(p, o, first, n) / (-INT4_LOW * INT4_MAX_FACTOR), &scale);
-        for (int share = 0; share < group / INT4_SHARE; share++) {
-            int unit = share / 2, shift = share % 2 * 4, begin = share * INT4_SHARE;
-            int exist = n - begin < 0 ? 0 : n - begin < INT4_SHARE ? n - begin : INT4_SHARE;
-            int factor = choose_factor(p, o, first + begin, exist, scale);
-            float inverse = inverse_of(scale * (float)factor);
-            uint8_t *bytes = (uint8_t *)out + (size_t)unit * unit_bytes(4);
-            factors[unit * PANEL_WIDTH + o] |= (uint8_t)((factor - 1) << shift);
-            for (int i = 0; i < INT4_SHARE; i++) {
-                int q = i < exist ? quantise(weight(p, o, first + begin + i), inverse, INT4_LOW, INT4_HIGH) : 0;
-                bytes[i / 4 * 64 + o * 4 + i % 4] |= (uint8_t)((q - INT4_LOW) << shift);
-            }
+        float most = largest_magnitude(p, o, first, n);
+        float scale = put_scale(out + group_scales_at(group, 4), o, most / (-INT4_LOW * INT4_MAX_FACTOR));
+        for (int begin = 0; begin < group; begin += INT4_SHARE) {
+            int left = n - begin, exist = left < 0 ? 0 : left < INT4_SHARE ? left : INT4_SHARE;
+            int unit = begin / INT8_UNIT;
+            pack_int4_share(p, o, first + begin, exist, scale, begin % INT8_UNIT != 0,
+                            units + (size_t)unit * unit_bytes(4), factors + unit * PANEL_WIDTH);
         }
     }
 }
