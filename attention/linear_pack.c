@@ -41,18 +41,27 @@ static void pack_bf16(const struct panel *p)
     }
 }
 
+/* fmaxf, but not a call. */
+static float larger(float a, float b)
+{
+    return b > a ? b : a;
+}
+
 static float largest_magnitude(const struct panel *p, int output, int first, int n)
 {
     float largest = 0;
     for (int i = first; i < first + n; i++)
-        largest = fmaxf(largest, fabsf(weight(p, output, i)));
+        largest = larger(largest, fabsf(weight(p, output, i)));
     return largest;
 }
+
+/* 1.5 * 2^23: a small number plus this is rounded to a whole one. */
+static const float ROUND = 12582912.0f;
 
 /* A weight in steps, rounded to what a type holds. */
 static int quantise(float w, float inverse, int low, int high)
 {
-    float q = w * inverse + 12582912.0f;        /* 1.5 * 2^23 rounds to the nearest whole number */
+    float q = w * inverse + ROUND;
     int32_t bits;
     memcpy(&bits, &q, sizeof bits);
     int whole = fabsf(w * inverse) < 1000 ? bits - 0x4b400000 : w > 0 ? high : low;
@@ -91,27 +100,36 @@ static void pack_int8_group(const struct panel *p, int first, int n, char *out)
 
 enum { INT4_LOW = -8, INT4_HIGH = 7 };
 
-/* The sum of squares of what n weights lose when they are rounded to multiples of `step`. */
-static float int4_loss(const struct panel *p, int output, int first, int n, float step)
+/* The sum of squares of what the weights of a share lose when they are rounded to multiples of `step`.  In partial
+ * sums, which the compiler adds up side by side. */
+static float int4_loss(const float weights[INT4_SHARE], float step)
 {
-    float inverse = inverse_of(step), loss = 0;
-    for (int i = first; i < first + n; i++) {
-        float w = weight(p, output, i), error = w - (float)quantise(w, inverse, INT4_LOW, INT4_HIGH) * step;
-        loss += error * error;
-    }
-    return loss;
+    enum { SUMS = 8 };
+    float inverse = inverse_of(step), loss[SUMS] = { 0 }, sum = 0;
+    for (int i = 0; i < INT4_SHARE; i += SUMS)
+        for (int k = 0; k < SUMS; k++) {
+            float q = weights[i + k] * inverse;
+            q = q < INT4_LOW ? INT4_LOW : q > INT4_HIGH ? INT4_HIGH : q;
+            float error = weights[i + k] - (q + ROUND - ROUND) * step;
+            loss[k] += error * error;
+        }
+    for (int k = 0; k < SUMS; k++)
+        sum += loss[k];
+    return sum;
 }
 
 /* The factor of the scale that loses least; first guess: the step that the largest weight asks for. */
-static int choose_factor(const struct panel *p, int output, int first, int n, float scale)
+static int choose_factor(const float weights[INT4_SHARE], float scale)
 {
-    float guess = largest_magnitude(p, output, first, n) / -INT4_LOW * inverse_of(scale);
-    int middle = (int)lrintf(fminf(guess, INT4_MAX_FACTOR)), best = 1;
-    float least = INFINITY;
-    for (int factor = middle - 2; factor <= middle + 2; factor++) {
+    float largest = 0, least = INFINITY;
+    for (int i = 0; i < INT4_SHARE; i++)
+        largest = larger(largest, fabsf(weights[i]));
+    float guess = largest / -INT4_LOW * inverse_of(scale);
+    int middle = (int)fminf(guess, INT4_MAX_FACTOR), best = 1;
+    for (int factor = middle - 1; factor <= middle + 2; factor++) {
         if (factor < 1 || factor > INT4_MAX_FACTOR)
             continue;
-        float loss = int4_loss(p, output, first, n, scale * (float)factor);
+        float loss = int4_loss(weights, scale * (float)factor);
         if (loss < least) {
             least = loss;
             best = factor;
@@ -125,11 +143,14 @@ static int choose_factor(const struct panel *p, int output, int first, int n, fl
 static void pack_int4_share(const struct panel *p, int output, int first, int n, float scale, int is_high,
                             uint8_t *unit, uint8_t *factors)
 {
-    int factor = choose_factor(p, output, first, n, scale), shift = is_high ? 4 : 0;
+    float weights[INT4_SHARE] = { 0 };
+    for (int i = 0; i < n; i++)
+        weights[i] = weight(p, output, first + i);
+    int factor = choose_factor(weights, scale), shift = is_high ? 4 : 0;
     float inverse = inverse_of(scale * (float)factor);
     factors[output] |= (uint8_t)((factor - 1) << shift);
     for (int i = 0; i < INT4_SHARE; i++) {
-        int q = i < n ? quantise(weight(p, output, first + i), inverse, INT4_LOW, INT4_HIGH) : 0;
+        int q = quantise(weights[i], inverse, INT4_LOW, INT4_HIGH);
         unit[i / 4 * 64 + output * 4 + i % 4] |= (uint8_t)((q - INT4_LOW) << shift);
     }
 }
