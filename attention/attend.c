@@ -17,12 +17,12 @@ struct state {
     float max[ATTEND_ROWS];
 };
 
-/* Columns of one segment of the cached row, for rows that are used as they are cached. */
+/* Columns of one segment of the cached row. */
 struct part {
     int begin, width;           /* of the row */
-    int at;                     /* of its first column in a query row, or in a row of values */
+    int at;                     /* its first column, counted over all keys or all values of the group */
     size_t scale_at;            /* int8: bytes from the row to its scale */
-    void *packed_queries;
+    void *packed_queries;       /* for rows that are used as they are cached */
     float *query_scales;        /* [ATTEND_ROWS]; int8 */
 };
 
@@ -118,22 +118,17 @@ static int split_columns(const struct cache_layout *layout, int begin, int width
 
 /* ---- as floats ---- */
 
-/* Columns [begin, begin + width) of a bf16 or int8 row into out. */
-static void widen_columns(const struct work *w, const char *row, int begin, int width, float *out)
+/* A part of a bf16 or int8 row, at its place in out. */
+static void widen_part(const struct work *w, const char *row, const struct part *p, float *out)
 {
-    const struct cache_layout *layout = w->view->layout;
     const struct kernels *k = w->job->kernels;
-    if (layout->type == CACHE_BF16) {
-        k->widen_bf16(out, (const uint16_t *)(const void *)row + begin, width);
+    if (w->view->layout->type == CACHE_BF16) {
+        k->widen_bf16(out + p->at, (const uint16_t *)(const void *)row + p->begin, p->width);
         return;
     }
-    struct part parts[ATTEND_MAX_PARTS];
-    int n = split_columns(layout, begin, width, 0, parts);
-    for (int i = 0; i < n; i++) {
-        float scale;
-        memcpy(&scale, row + parts[i].scale_at, sizeof scale);
-        k->widen_int8(out + parts[i].at, (const int8_t *)row + parts[i].begin, scale, parts[i].width);
-    }
+    float scale;
+    memcpy(&scale, row + p->scale_at, sizeof scale);
+    k->widen_int8(out + p->at, (const int8_t *)row + p->begin, scale, p->width);
 }
 
 /* Where the columns of n rows, from `position` in one block, are as floats. */
@@ -158,18 +153,17 @@ static struct columns float_columns(const struct work *w, int position, int n)
         return c;
     }
     c.stride = (size_t)tile_width(g);
-    for (int r = 0; r < n; r++) {
-        float *out = w->tile + (size_t)r * c.stride;
-        for (int s = 0; s < g->n_key_segments; s++) {
-            widen_columns(w, rows + (size_t)r * row_bytes, g->key_begin[s], g->key_width[s], out);
-            out += g->key_width[s];
-        }
-        if (own_value_columns(g))
-            widen_columns(w, rows + (size_t)r * row_bytes, g->value_begin, g->value_width, out);
-    }
     c.key[0] = w->tile;
     c.key[1] = w->tile + g->key_width[0];
-    c.value = own_value_columns(g) ? w->tile + (c.stride - (size_t)g->value_width) : w->tile;
+    size_t value_at = own_value_columns(g) ? c.stride - (size_t)g->value_width : 0;
+    c.value = w->tile + value_at;
+    for (int r = 0; r < n; r++, rows += row_bytes) {
+        float *out = w->tile + (size_t)r * c.stride;
+        for (int i = 0; i < w->n_key_parts; i++)
+            widen_part(w, rows, &w->key_parts[i], out);
+        for (int i = 0; i < w->n_value_parts && own_value_columns(g); i++)
+            widen_part(w, rows, &w->value_parts[i], out + value_at);
+    }
     return c;
 }
 
@@ -489,16 +483,21 @@ static void place_scratch(struct work *w)
     }
 }
 
-/* The parts of the group's columns, and where their packed queries go. */
-static void place_parts(struct work *w)
+/* The parts of the group's columns. */
+static void find_parts(struct work *w)
 {
     const struct attend_group *g = w->group;
     const struct cache_layout *layout = w->view->layout;
-    float *at = w->packed;
     for (int s = 0, width = 0; s < g->n_key_segments; width += g->key_width[s], s++)
         w->n_key_parts += split_columns(layout, g->key_begin[s], g->key_width[s], width, w->key_parts + w->n_key_parts);
     w->n_value_parts = split_columns(layout, g->value_begin, g->value_width, 0, w->value_parts);
     assert(layout->type != CACHE_INT8 || w->n_key_parts <= g->n_key_parts);
+}
+
+/* Where the packed queries of the key parts go. */
+static void place_packed(const struct work *w)
+{
+    float *at = w->packed;
     for (int i = 0; i < w->n_key_parts; i++) {
         w->key_parts[i].packed_queries = at;
         at += packed_query_bytes(w->key_parts[i].width) / 4;
@@ -560,10 +559,12 @@ static void attend_rows(struct work *w, const struct span *span, int first, int 
     finish_nodes(w, w->job->nodes + (size_t)first * node_floats);
 }
 
-/* How the rows of a cache are used: by their type, or NULL: as floats. */
-static const struct row_kernels *kernels_of_rows(const struct kernels *k, enum cache_type type)
+const struct row_kernels *attend_row_kernels(const struct kernels *kernels, enum cache_type type, int decompresses)
 {
-    return type == CACHE_BF16 ? k->bf16_rows : type == CACHE_INT8 ? k->int8_rows : NULL;
+    return decompresses       ? NULL
+         : type == CACHE_BF16 ? kernels->bf16_rows
+         : type == CACHE_INT8 ? kernels->int8_rows
+                              : NULL;
 }
 
 void attend_span(const struct attend_job *job, const struct span *span, const struct cache_view *view)
@@ -573,12 +574,12 @@ void attend_span(const struct attend_job *job, const struct span *span, const st
         struct work w = {
             .job = job, .group = &job->groups[i], .view = view, .key_parts = key_parts, .value_parts = value_parts,
         };
-        if (w.group->decompress == NULL)
-            w.rows = kernels_of_rows(job->kernels, view->layout->type);
+        w.rows = attend_row_kernels(job->kernels, view->layout->type, w.group->decompress != NULL);
         int at_once = w.rows != NULL ? ATTEND_ROWS : FLOAT_ROWS;
         place_scratch(&w);
+        find_parts(&w);
         if (w.rows != NULL)
-            place_parts(&w);
+            place_packed(&w);
         int first = span->first_row * w.group->n_queries;
         int end = first + span->n_rows * w.group->n_queries;
         for (; first < end; first += at_once)

@@ -97,6 +97,10 @@ struct attend_job {
     float *scratch;             /* attend_scratch_floats */
 };
 
+/* How the rows of a cache of this type are used: multiplied as they are cached, or NULL: as floats, as are those whose
+ * keys are decompressed. */
+const struct row_kernels *attend_row_kernels(const struct kernels *kernels, enum cache_type type, int decompresses);
+
 /* Floats of scratch for the widest group and row. */
 size_t attend_scratch_floats(const struct attend_group *groups, int n_groups);
 

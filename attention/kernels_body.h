@@ -108,6 +108,12 @@ INLINE vec load_some(const float *p, int n)
     return load_vec(lanes);
 }
 
+/* The same of any n, also below 0 and above LANES. */
+INLINE vec load_first(const float *p, int n)
+{
+    return n >= LANES ? load_vec(p) : n > 0 ? load_some(p, n) : splat(0);
+}
+
 INLINE void store_some(float *p, vec v, int n)
 {
     float lanes[LANES];
@@ -626,6 +632,22 @@ static void pack_bf16(uint16_t *out, const float *x, int n)
 }
 #endif
 
+/* Of n numbers.  Compared as whole numbers: what is no number is the largest, and so is not lost. */
+INLINE float largest_magnitude(const float *x, int n)
+{
+    veci most = { 0 };
+    for (int i = 0; i < n; i += LANES) {
+        veci size = (veci)load_first(x + i, n - i) & 0x7fffffff, larger = size > most;
+        most = (size & larger) | (most & ~larger);
+    }
+    int32_t bits = 0;
+    for (int i = 0; i < LANES; i++)
+        bits = most[i] > bits ? most[i] : bits;
+    float largest;
+    memcpy(&largest, &bits, sizeof largest);
+    return largest;
+}
+
 /* Of all lanes. */
 INLINE int32_t lane_sum(veci v)
 {
@@ -645,17 +667,7 @@ static void pack_int8(int8_t *out, float *scale, int32_t *sum, int32_t *share_su
         memcpy(padded, x, (size_t)n * sizeof *x);
         x = padded;
     }
-    /* Magnitudes compared as whole numbers: what is no number is the largest, and so is not lost. */
-    veci most = { 0 };
-    for (int i = 0; i < group; i += LANES) {
-        veci size = (veci)load_vec(x + i) & 0x7fffffff, larger = size > most;
-        most = (size & larger) | (most & ~larger);
-    }
-    int32_t bits = 0;
-    for (int i = 0; i < LANES; i++)
-        bits = most[i] > bits ? most[i] : bits;
-    float largest;
-    memcpy(&largest, &bits, sizeof largest);
+    float largest = largest_magnitude(x, group);
     /* What is not finite makes the scale so, and zeros times that are no numbers either. */
     if (!(largest <= FLT_MAX)) {
         memset(padded, 0, sizeof padded);

@@ -28,50 +28,40 @@ INLINE veci add_quad(veci acc, vecu w, veci x, const int bits)
 #endif
 
 #ifdef HAS_BYTE_PAIRS
-/* The same four of each width: products of unsigned by signed bytes, two of them added in 16 bits; two such
- * sums, each times a factor of 16 bits, added in 32; sizes; and x with the signs of w. */
 #ifdef __AVX512BW__
-INLINE veci pair_products(vecu w, veci x)
-{
-    return (veci)_mm512_maddubs_epi16((__m512i)w, (__m512i)x);
-}
-
-INLINE veci add_pairs(veci pairs, vecu factors)
-{
-    return (veci)_mm512_madd_epi16((__m512i)pairs, (__m512i)factors);
-}
-
-INLINE vecu byte_sizes(vecu w)
-{
-    return (vecu)_mm512_abs_epi8((__m512i)w);
-}
-
-INLINE veci lend_signs(veci x, vecu w)
-{
-    __mmask64 minus = _mm512_movepi8_mask((__m512i)w);
-    return (veci)_mm512_mask_sub_epi8((__m512i)x, minus, _mm512_setzero_si512(), (__m512i)x);
-}
+typedef __m512i whole_register;
+#define OF_WIDTH(name) _mm512_##name
 #else
+typedef __m256i whole_register;
+#define OF_WIDTH(name) _mm256_##name
+#endif
+
+/* Products of unsigned by signed bytes, two of them added in 16 bits. */
 INLINE veci pair_products(vecu w, veci x)
 {
-    return (veci)_mm256_maddubs_epi16((__m256i)w, (__m256i)x);
+    return (veci)OF_WIDTH(maddubs_epi16)((whole_register)w, (whole_register)x);
 }
 
+/* Two such sums, each times a factor of 16 bits, added in 32. */
 INLINE veci add_pairs(veci pairs, vecu factors)
 {
-    return (veci)_mm256_madd_epi16((__m256i)pairs, (__m256i)factors);
+    return (veci)OF_WIDTH(madd_epi16)((whole_register)pairs, (whole_register)factors);
 }
 
 INLINE vecu byte_sizes(vecu w)
 {
-    return (vecu)_mm256_abs_epi8((__m256i)w);
+    return (vecu)OF_WIDTH(abs_epi8)((whole_register)w);
 }
 
+/* x with the signs of w. */
 INLINE veci lend_signs(veci x, vecu w)
 {
-    return (veci)_mm256_sign_epi8((__m256i)x, (__m256i)w);
-}
+#ifdef __AVX512BW__
+    return (veci)_mm512_mask_sub_epi8((whole_register)x, _mm512_movepi8_mask((whole_register)w), _mm512_setzero_si512(), (whole_register)x);
+#else
+    return (veci)_mm256_sign_epi8((whole_register)x, (whole_register)w);
 #endif
+}
 
 /* 2 * 127 * 127 < 2^15: a pair of int8 fits, its weights without their signs.  Of int4 all 8 pairs of a share
  * do (16 * 15 * 127), and are made whole when it ends. */

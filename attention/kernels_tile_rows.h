@@ -54,18 +54,6 @@ INLINE void transpose_16(vec v[16])
 
 enum { DIGIT_BITS = 7, DIGIT_BASE = 1 << DIGIT_BITS, LARGEST_WHOLE = 127 * DIGIT_BASE };
 
-/* Of n numbers.  As whole numbers, so that what is no number is the largest. */
-INLINE float largest_magnitude(const float *x, int n)
-{
-    __m512i most = _mm512_setzero_si512();
-    for (int i = 0; i < n; i += LANES)
-        most = _mm512_max_epi32(most, (__m512i)((veci)load_first(x + i, n - i) & 0x7fffffff));
-    int32_t bits = _mm512_reduce_max_epi32(most);
-    float largest;
-    memcpy(&largest, &bits, sizeof largest);
-    return largest;
-}
-
 /* 16 numbers as whole ones, their high and low digits as bytes. */
 INLINE void split_digits(vec x, float inverse, __m128i *high, __m128i *low)
 {

@@ -227,11 +227,6 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-INLINE vec load_first(const float *p, int n)
-{
-    return n >= LANES ? load_vec(p) : n > 0 ? load_some(p, n) : splat(0);
-}
-
 /* 32 floats as bf16, in the lanes of a vector. */
 INLINE vec round_to_bf16(vec low, vec high)
 {

@@ -12,9 +12,15 @@ struct panel {
     char *out;
 };
 
+/* Of an output, from `input` on. */
+static const float *weights_at(const struct panel *p, int output, int input)
+{
+    return p->rows + (size_t)output * (size_t)p->linear->n_inputs + input;
+}
+
 static float weight(const struct panel *p, int output, int input)
 {
-    return p->rows[(size_t)output * (size_t)p->linear->n_inputs + (size_t)input];
+    return *weights_at(p, output, input);
 }
 
 static void pack_f32(const struct panel *p)
@@ -47,11 +53,11 @@ static float larger(float a, float b)
     return b > a ? b : a;
 }
 
-static float largest_magnitude(const struct panel *p, int output, int first, int n)
+static float largest_magnitude(const float *weights, int n)
 {
     float largest = 0;
-    for (int i = first; i < first + n; i++)
-        largest = larger(largest, fabsf(weight(p, output, i)));
+    for (int i = 0; i < n; i++)
+        largest = larger(largest, fabsf(weights[i]));
     return largest;
 }
 
@@ -87,10 +93,11 @@ static void pack_int8_group(const struct panel *p, int first, int n, char *out)
     int group = p->linear->group;
     uint8_t *bytes = (uint8_t *)out;
     for (int o = 0; o < PANEL_WIDTH; o++) {
-        float most = largest_magnitude(p, o, first, n);
+        const float *weights = weights_at(p, o, first);
+        float most = largest_magnitude(weights, n);
         float inverse = inverse_of(put_scale(out + group_scales_at(group, 8), o, most / 127));
         for (int i = 0; i < group; i++) {
-            int q = i < n ? quantise(weight(p, o, first + i), inverse, -127, 127) : 0;
+            int q = i < n ? quantise(weights[i], inverse, -127, 127) : 0;
             bytes[i / 4 * 64 + o * 4 + i % 4] = (uint8_t)(q + p->int8_offset);
         }
     }
@@ -121,10 +128,7 @@ static float int4_loss(const float weights[INT4_SHARE], float step)
 /* The factor of the scale that loses least; first guess: the step that the largest weight asks for. */
 static int choose_factor(const float weights[INT4_SHARE], float scale)
 {
-    float largest = 0, least = INFINITY;
-    for (int i = 0; i < INT4_SHARE; i++)
-        largest = larger(largest, fabsf(weights[i]));
-    float guess = largest / -INT4_LOW * inverse_of(scale);
+    float guess = largest_magnitude(weights, INT4_SHARE) / -INT4_LOW * inverse_of(scale), least = INFINITY;
     int middle = (int)fminf(guess, INT4_MAX_FACTOR), best = 1;
     for (int factor = middle - 1; factor <= middle + 2; factor++) {
         if (factor < 1 || factor > INT4_MAX_FACTOR)
@@ -160,7 +164,7 @@ static void pack_int4_group(const struct panel *p, int first, int n, char *out)
     int group = p->linear->group;
     uint8_t *units = (uint8_t *)out, *factors = units + (size_t)(group / INT8_UNIT) * unit_bytes(4);
     for (int o = 0; o < PANEL_WIDTH; o++) {
-        float most = largest_magnitude(p, o, first, n);
+        float most = largest_magnitude(weights_at(p, o, first), n);
         float scale = put_scale(out + group_scales_at(group, 4), o, most / (-INT4_LOW * INT4_MAX_FACTOR));
         for (int begin = 0; begin < group; begin += INT4_SHARE) {
             int left = n - begin, exist = left < 0 ? 0 : left < INT4_SHARE ? left : INT4_SHARE;

@@ -222,16 +222,11 @@ static enum status attend_macs(struct bench_model *m, double *out)
 /* Of attention over rows that are widened first, f32's. */
 static void find_attend_peak(const struct bench_model *m, struct bench_cost *out)
 {
-    const struct kernels *k = kernels_select(m->options.kernels);
-    int widened = model_config(m->model)->attention.rope == ROPE_DECOMPRESSED;
-    out->attend_peak = PEAK_F32;
-    out->attend_products = 1;
-    if (!widened && m->options.cache_type == CACHE_BF16 && k->bf16_rows != NULL)
-        out->attend_peak = PEAK_BF16;
-    if (!widened && m->options.cache_type == CACHE_INT8 && k->int8_rows != NULL) {
-        out->attend_peak = PEAK_INT8;
-        out->attend_products = 2;
-    }
+    enum cache_type type = m->options.cache_type;
+    int decompresses = model_config(m->model)->attention.rope == ROPE_DECOMPRESSED;
+    int as_cached = attend_row_kernels(kernels_select(m->options.kernels), type, decompresses) != NULL;
+    out->attend_peak = !as_cached ? PEAK_F32 : type == CACHE_INT8 ? PEAK_INT8 : PEAK_BF16;
+    out->attend_products = out->attend_peak == PEAK_INT8 ? 2 : 1;
 }
 
 enum status bench_model_cost(struct bench_model *m, struct bench_cost *out)

@@ -15,6 +15,7 @@ enum {
 struct rows {
     const struct bench_rows_spec *spec;
     const struct kernels *k;
+    enum peak_kind kind;            /* of the case that runs */
     float *queries, *keys, *weights, *sums, *a, *b, *c, *query_scales;
     uint16_t *halves;
     char *chunk, *packed_queries;
@@ -40,72 +41,42 @@ static void run_values(struct rows *r)
     r->k->add_values(&b);
 }
 
-/* Rows of int8 carry the scales of their two segments. */
-static size_t row_bytes(int is_int8)
+/* Cached rows; those of int8 carry the scales of their two segments. */
+static size_t row_bytes(enum peak_kind kind)
 {
-    return is_int8 ? KEY_WIDTH + 2 * sizeof(float) : KEY_WIDTH * sizeof(uint16_t);
+    return kind == PEAK_INT8 ? KEY_WIDTH + 2 * sizeof(float) : KEY_WIDTH * sizeof(uint16_t);
 }
 
-static const struct row_kernels *rows_of(const struct rows *r, int is_int8)
+static const struct row_kernels *cached_rows(const struct rows *r)
 {
-    return is_int8 ? r->k->int8_rows : r->k->bf16_rows;
+    return r->kind == PEAK_INT8 ? r->k->int8_rows : r->k->bf16_rows;
 }
 
-static void pack_queries(struct rows *r, int is_int8)
+static void run_pack_queries(struct rows *r)
 {
-    rows_of(r, is_int8)->pack_queries(r->packed_queries, r->query_scales, r->queries, KEY_WIDTH, ROWS, KEY_WIDTH);
+    cached_rows(r)->pack_queries(r->packed_queries, r->query_scales, r->queries, KEY_WIDTH, ROWS, KEY_WIDTH);
 }
 
-static void score_rows(struct rows *r, int is_int8)
+static void run_row_scores(struct rows *r)
 {
     struct row_scores b = {
         .packed_queries = r->packed_queries, .query_scales = r->query_scales, .keys = r->chunk,
-        .key_scales = r->chunk + KEY_WIDTH, .key_stride = row_bytes(is_int8), .scores = r->weights,
+        .key_scales = r->chunk + KEY_WIDTH, .key_stride = row_bytes(r->kind), .scores = r->weights,
         .score_stride = CHUNK, .n_rows = ROWS, .n_keys = CHUNK, .width = KEY_WIDTH,
     };
-    rows_of(r, is_int8)->score(&b);
+    cached_rows(r)->score(&b);
 }
 
-static void add_row_values(struct rows *r, int is_int8)
+static void run_row_values(struct rows *r)
 {
     const char *rows[CHUNK];
     for (int i = 0; i < CHUNK; i++)
-        rows[i] = r->chunk + (size_t)i * row_bytes(is_int8);
+        rows[i] = r->chunk + (size_t)i * row_bytes(r->kind);
     struct row_values b = {
         .weights = r->weights, .weight_stride = CHUNK, .rows = rows, .scale_at = KEY_WIDTH, .sums = r->sums,
         .sum_stride = VALUE_WIDTH, .n_rows = ROWS, .n_keys = CHUNK, .width = VALUE_WIDTH,
     };
-    rows_of(r, is_int8)->add_values(&b);
-}
-
-static void run_pack_queries_bf16(struct rows *r)
-{
-    pack_queries(r, 0);
-}
-
-static void run_pack_queries_int8(struct rows *r)
-{
-    pack_queries(r, 1);
-}
-
-static void run_score_bf16(struct rows *r)
-{
-    score_rows(r, 0);
-}
-
-static void run_score_int8(struct rows *r)
-{
-    score_rows(r, 1);
-}
-
-static void run_values_bf16(struct rows *r)
-{
-    add_row_values(r, 0);
-}
-
-static void run_values_int8(struct rows *r)
-{
-    add_row_values(r, 1);
+    cached_rows(r)->add_values(&b);
 }
 
 static void run_softmax(struct rows *r)
@@ -165,40 +136,38 @@ static void run_pack_int8(struct rows *r)
     r->sink += scale;
 }
 
-enum peak_of { OF_FLOATS, OF_BF16_ROWS, OF_INT8_ROWS };
-
 /* Bytes are what is read and written; the block kernels count each operand once. */
 static const struct {
     const char *name, *shape;
     void (*run)(struct rows *r);
     double bytes, macs;
-    enum peak_of of;                /* what the kernel works on, whose peak is its own */
+    enum peak_kind kind;            /* what is multiplied; bf16 and int8: rows as they are cached */
 } cases[] = {
     { "score", "16 x 32 keys x 576", run_score, 4.0 * (ROWS * KEY_WIDTH + KEYS * KEY_WIDTH + ROWS * KEYS),
-      (double)ROWS * KEYS * KEY_WIDTH, OF_FLOATS },
+      (double)ROWS * KEYS * KEY_WIDTH, PEAK_F32 },
     { "add_values", "16 x 32 keys x 512", run_values, 4.0 * (2 * ROWS * VALUE_WIDTH + KEYS * VALUE_WIDTH + ROWS * KEYS),
-      (double)ROWS * KEYS * VALUE_WIDTH, OF_FLOATS },
-    { "score_bf16", "16 x 256 keys x 576", run_score_bf16,
-      2.0 * (ROWS * KEY_WIDTH + CHUNK * KEY_WIDTH) + 4.0 * ROWS * CHUNK, (double)ROWS * CHUNK * KEY_WIDTH, OF_BF16_ROWS },
-    { "add_values_bf16", "16 x 256 keys x 512", run_values_bf16,
-      4.0 * (ROWS * VALUE_WIDTH + ROWS * CHUNK) + 2.0 * CHUNK * VALUE_WIDTH, (double)ROWS * CHUNK * VALUE_WIDTH, OF_BF16_ROWS },
-    { "pack_queries_bf16", "16 x 576", run_pack_queries_bf16, 6.0 * ROWS * KEY_WIDTH, 0, OF_BF16_ROWS },
+      (double)ROWS * KEYS * VALUE_WIDTH, PEAK_F32 },
+    { "score_bf16", "16 x 256 keys x 576", run_row_scores,
+      2.0 * (ROWS * KEY_WIDTH + CHUNK * KEY_WIDTH) + 4.0 * ROWS * CHUNK, (double)ROWS * CHUNK * KEY_WIDTH, PEAK_BF16 },
+    { "add_values_bf16", "16 x 256 keys x 512", run_row_values,
+      4.0 * (ROWS * VALUE_WIDTH + ROWS * CHUNK) + 2.0 * CHUNK * VALUE_WIDTH, (double)ROWS * CHUNK * VALUE_WIDTH, PEAK_BF16 },
+    { "pack_queries_bf16", "16 x 576", run_pack_queries, 6.0 * ROWS * KEY_WIDTH, 0, PEAK_BF16 },
     /* Two digits of a query and of a weight: two products each. */
-    { "score_int8", "16 x 256 keys x 576", run_score_int8,
-      2.0 * ROWS * KEY_WIDTH + CHUNK * KEY_WIDTH + 4.0 * ROWS * CHUNK, 2.0 * ROWS * CHUNK * KEY_WIDTH, OF_INT8_ROWS },
-    { "add_values_int8", "16 x 256 keys x 512", run_values_int8,
-      4.0 * (ROWS * VALUE_WIDTH + ROWS * CHUNK) + CHUNK * VALUE_WIDTH, 2.0 * ROWS * CHUNK * VALUE_WIDTH, OF_INT8_ROWS },
-    { "pack_queries_int8", "16 x 576", run_pack_queries_int8, 6.0 * ROWS * KEY_WIDTH, 0, OF_INT8_ROWS },
-    { "softmax_part", "2048", run_softmax, 4.0 * VECTOR * 4, 0, OF_FLOATS },
-    { "rms_norm", "2048", run_norm, 4.0 * VECTOR * 4, 0, OF_FLOATS },
-    { "silu_multiply", "2048", run_silu, 4.0 * VECTOR * 3, 0, OF_FLOATS },
-    { "sigmoid_multiply", "2048", run_sigmoid, 4.0 * VECTOR * 3, 0, OF_FLOATS },
-    { "add", "2048", run_add, 4.0 * VECTOR * 3, 0, OF_FLOATS },
-    { "scale_add", "2048", run_scale_add, 4.0 * VECTOR * 3, 0, OF_FLOATS },
-    { "widen_bf16", "2048", run_widen_bf16, 6.0 * VECTOR, 0, OF_FLOATS },
-    { "widen_int8", "2048", run_widen_int8, 5.0 * VECTOR, 0, OF_FLOATS },
-    { "pack_bf16", "2048", run_pack_bf16, 6.0 * VECTOR, 0, OF_FLOATS },
-    { "pack_int8", "2048", run_pack_int8, 5.0 * VECTOR, 0, OF_FLOATS },
+    { "score_int8", "16 x 256 keys x 576", run_row_scores,
+      2.0 * ROWS * KEY_WIDTH + CHUNK * KEY_WIDTH + 4.0 * ROWS * CHUNK, 2.0 * ROWS * CHUNK * KEY_WIDTH, PEAK_INT8 },
+    { "add_values_int8", "16 x 256 keys x 512", run_row_values,
+      4.0 * (ROWS * VALUE_WIDTH + ROWS * CHUNK) + CHUNK * VALUE_WIDTH, 2.0 * ROWS * CHUNK * VALUE_WIDTH, PEAK_INT8 },
+    { "pack_queries_int8", "16 x 576", run_pack_queries, 6.0 * ROWS * KEY_WIDTH, 0, PEAK_INT8 },
+    { "softmax_part", "2048", run_softmax, 4.0 * VECTOR * 4, 0, PEAK_F32 },
+    { "rms_norm", "2048", run_norm, 4.0 * VECTOR * 4, 0, PEAK_F32 },
+    { "silu_multiply", "2048", run_silu, 4.0 * VECTOR * 3, 0, PEAK_F32 },
+    { "sigmoid_multiply", "2048", run_sigmoid, 4.0 * VECTOR * 3, 0, PEAK_F32 },
+    { "add", "2048", run_add, 4.0 * VECTOR * 3, 0, PEAK_F32 },
+    { "scale_add", "2048", run_scale_add, 4.0 * VECTOR * 3, 0, PEAK_F32 },
+    { "widen_bf16", "2048", run_widen_bf16, 6.0 * VECTOR, 0, PEAK_F32 },
+    { "widen_int8", "2048", run_widen_int8, 5.0 * VECTOR, 0, PEAK_F32 },
+    { "pack_bf16", "2048", run_pack_bf16, 6.0 * VECTOR, 0, PEAK_F32 },
+    { "pack_int8", "2048", run_pack_int8, 5.0 * VECTOR, 0, PEAK_F32 },
 };
 
 /* Seconds of one call, over so many calls that the clock does not matter. */
@@ -211,7 +180,7 @@ static double sample(struct rows *r, void (*run)(struct rows *r), int64_t n_call
 }
 
 /* Kernels that work in place would run off to zero or infinity. */
-static void fill(struct rows *r, enum peak_of of)
+static void fill(struct rows *r)
 {
     struct rng rng;
     rng_seed(&rng, 1);
@@ -223,8 +192,8 @@ static void fill(struct rows *r, enum peak_of of)
         ((uint16_t *)(void *)r->chunk)[i] = f32_to_bf16((float)rng_uniform(&rng) - 0.5f);
     for (int i = 0; i < ROWS * CHUNK; i++)
         r->weights[i] = 1e-3f;      /* so that sums stay finite however often they are added to */
-    if (of != OF_FLOATS)
-        pack_queries(r, of == OF_INT8_ROWS);
+    if (r->kind != PEAK_F32)
+        run_pack_queries(r);
     for (int i = 0; i < VECTOR; i++) {
         r->a[i] = (float)rng_uniform(&rng) - 0.5f;
         r->b[i] = (float)rng_uniform(&rng) + 0.5f;
@@ -235,16 +204,17 @@ static void run_case(struct rows *r, size_t i)
 {
     struct load_series seconds;
     load_series_init(&seconds, (size_t)r->spec->repetitions);
-    fill(r, cases[i].of);
+    r->kind = cases[i].kind;
+    fill(r);
     double once = sample(r, cases[i].run, 16);
     int64_t n_calls = once > 0 ? (int64_t)(SAMPLE_NS / 1e9 / once) + 1 : SAMPLE_NS;
     for (int k = 0; k < r->spec->repetitions; k++) {
-        fill(r, cases[i].of);
+        fill(r);
         load_series_push(&seconds, sample(r, cases[i].run, n_calls));
     }
     struct bench_kernel_result result = {
         .name = cases[i].name, .shape = cases[i].shape, .bytes = cases[i].bytes, .macs = cases[i].macs,
-        .kind = cases[i].of == OF_INT8_ROWS ? PEAK_INT8 : cases[i].of == OF_BF16_ROWS ? PEAK_BF16 : PEAK_F32, .seconds = &seconds,
+        .kind = cases[i].kind, .seconds = &seconds,
     };
     r->spec->on_result(r->spec->context, &result);
     load_series_clear(&seconds);
@@ -255,7 +225,7 @@ static enum status take_memory(struct rows *r, struct arena *arena, struct error
     TRY(ARENA_ARRAY(arena, ROWS * KEY_WIDTH, &r->queries, err));
     TRY(ARENA_ARRAY(arena, KEYS * KEY_WIDTH, &r->keys, err));
     TRY(ARENA_ARRAY(arena, ROWS * CHUNK, &r->weights, err));
-    TRY(ARENA_ARRAY(arena, CHUNK * row_bytes(0), &r->chunk, err));
+    TRY(ARENA_ARRAY(arena, CHUNK * row_bytes(PEAK_BF16), &r->chunk, err));
     TRY(ARENA_ARRAY(arena, packed_query_bytes(KEY_WIDTH), &r->packed_queries, err));
     TRY(ARENA_ARRAY(arena, MAX_TILE_ROWS, &r->query_scales, err));
     TRY(ARENA_ARRAY(arena, ROWS * VALUE_WIDTH, &r->sums, err));
@@ -273,7 +243,7 @@ enum status bench_rows_run(const struct bench_rows_spec *spec, struct error *err
     arena_init(&arena);
     enum status s = take_memory(&r, &arena, err);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0] && s == STATUS_OK; i++)
-        if (cases[i].of == OF_FLOATS || r.k->bf16_rows != NULL)
+        if (cases[i].kind == PEAK_F32 || r.k->bf16_rows != NULL)
             run_case(&r, i);
     arena_clear(&arena);
     return s;

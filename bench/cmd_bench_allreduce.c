@@ -1,5 +1,6 @@
 /* cmd_bench_allreduce.c - `latentd bench allreduce`: barriers and sums across ranks,
  * and what a step costs beside its arithmetic. */
+#include "attention/attend.h"
 #include "base/clock.h"
 #include "bench/bench_affinity.h"
 #include "bench/bench_commands.h"
@@ -138,9 +139,9 @@ static enum status print_exchange(const struct allreduce_options *o, int n_ranks
 
 /* ---- steps ---- */
 
-enum { CHUNK = 256, SHORT_DEPTH = 32 };
+enum { SHORT_DEPTH = 32 };
 
-/* us a layer, of one rank 0 before there is one */
+/* alone_us: a layer's time on one rank; 0 while that is what is measured. */
 static enum status print_steps(const struct allreduce_options *o, struct bench_tiny *tiny, double alone_us,
                                struct bench_table *t, double *median_us, struct error *err)
 {
@@ -183,7 +184,7 @@ static enum status print_shared(const struct allreduce_options *o, int by_chunk,
     for (int r = 0; r < o->ranks.n; r++)
         most = has_steps(o->ranks.at[r]) && o->ranks.at[r] > most ? (int)o->ranks.at[r] : most;
     if (by_chunk)
-        tiny.depth = most * CHUNK - 1;      /* and the token of the step */
+        tiny.depth = most * ATTEND_MAX_CHUNK - 1;      /* and the token of the step */
     double alone, other;
     TRY(print_steps(o, &tiny, 0, t, &alone, err));
     for (int r = 0; r < o->ranks.n; r++) {
