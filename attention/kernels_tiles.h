@@ -21,24 +21,56 @@ enum {
     TILE_PANELS = 4,                /* panels of a block of 16 rows */
     MAX_BLOCK_FLOATS = TILE_PANELS * TILE_FLOATS,
     PAIR = 2,                       /* panels of a block of 32 rows */
+    ROW_LINES = PAIR * PANEL_WIDTH * 4 / TILE_LINE,     /* of the sums of a row of such a block */
     PANELS_BYTES = 1 << 19,         /* of panels, while rows pass */
     PASS_ROWS = 256,                /* that pass together, at most */
-    PIECE_TILES = 8,                /* of a panel: a pair's stay in the nearest cache while rows pass */
+    PASS_BLOCKS = PASS_ROWS / MANY_ROWS,
+    PIECE_TILES = 16,               /* of a panel, at most: a pair's stay in the nearest cache while rows pass */
+    LEAVING_BYTES = 1 << 20,        /* of outputs, that go past the caches */
 };
 
-/* What is asked for while tiles are multiplied: with lines 0, the weights two steps on, into the nearest
- * cache; else the piece that all rows will read after this one, into the second, `lines` of each panel a step. */
-struct ahead {
-    const char *at;                 /* of the first panel */
-    size_t panel_bytes;
-    int lines;
+/* The sums of leaves and of what was added of them, [rows][panels * 16] each; above them those of a leaf
+ * that has begun. */
+struct sum_stack {
+    int top, node;                  /* how many there are; the next node to be written */
+    int keeps;                      /* the last node stays: sums[0] */
+    _Alignas(TILE_LINE) float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
 };
 
-INLINE void prefetch_piece(struct ahead *ahead)
+static int least(int a, int b)
 {
-    for (int i = 0; i < ahead->lines; i++, ahead->at += TILE_LINE) {
-        __builtin_prefetch(ahead->at, 0, 2);
-        __builtin_prefetch(ahead->at + ahead->panel_bytes, 0, 2);
+    return a < b ? a : b;
+}
+
+/* What goes to and from memory while rows pass, a little in each step, as neither may wait for the other: the pieces
+ * that the rows will pass next are asked for, and the outputs of the pair before are stored. */
+struct traffic {
+    const char *next;               /* of the first panel */
+    size_t panel_bytes;
+    int n_next;                     /* lines, of either panel, in each half of a step */
+    const struct sum_stack *done;   /* [PASS_BLOCKS] */
+    int line, n_lines;              /* of the outputs */
+    int at_once;                    /* lines in a step */
+    float *y;
+    size_t y_stride;
+};
+
+INLINE void ask_ahead(struct traffic *t, const int panel)
+{
+    const char *from = t->next + (panel > 0 ? t->panel_bytes : 0);
+    for (int i = 0; i < t->n_next; i++)
+        __builtin_prefetch(from + i * TILE_LINE, 0, 2);
+    if (panel > 0)
+        t->next += t->n_next * TILE_LINE;
+}
+
+INLINE void put_outputs(struct traffic *t, int n)
+{
+    enum { BLOCK_LINES = MANY_ROWS * ROW_LINES };
+    for (int end = least(t->line + n, t->n_lines); t->line < end; t->line++) {
+        const float *from = t->done[t->line / BLOCK_LINES].sums[0] + t->line % BLOCK_LINES * LANES;
+        float *to = t->y + (size_t)(t->line / ROW_LINES) * t->y_stride + t->line % ROW_LINES * LANES;
+        _mm512_stream_ps(to, (__m512)load_vec(from));
     }
 }
 
@@ -96,15 +128,13 @@ INLINE void steps_16_rows(const int bits, const char *a, const char *b, size_t p
 /* of 32 rows, the second 16 next_rows bytes on, and up to 2 panels: sum 2 r + p is
  * row tile r, panel p */
 INLINE void steps_32_rows(const int bits, const char *a, size_t next_rows, const char *b, size_t panel_bytes, int n,
-                          const int panels, struct ahead *ahead)
+                          const int panels)
 {
     for (int k = 0; k < n; k++, a += TILE_BYTES, b += TILE_BYTES) {
         TILE_LOAD(4, a, TILE_LINE);
         TILE_LOAD(5, a + next_rows, TILE_LINE);
         TILE_LOAD(6, b, TILE_LINE);
-        if (ahead->lines > 0)
-            prefetch_piece(ahead);
-        else if (bits != 4)
+        if (bits != 4)
             prefetch_tiles(b, panel_bytes, panels);
         TILE_DOT(bits < 16, 0, 4, 6);
         TILE_DOT(bits < 16, 2, 5, 6);
@@ -114,6 +144,39 @@ INLINE void steps_32_rows(const int bits, const char *a, size_t next_rows, const
             TILE_DOT(bits < 16, 3, 5, 7);
         }
     }
+}
+
+/* The same of two panels whose tiles stay in the nearest cache. */
+INLINE void steps_passing(const int bits, const char *a, size_t next_rows, const char *b, size_t panel_bytes, int n,
+                          struct traffic *traffic)
+{
+    for (int k = 0; k < n; k++, a += TILE_BYTES, b += TILE_BYTES) {
+        TILE_LOAD_ONCE(4, a, TILE_LINE);
+        TILE_LOAD(6, b, TILE_LINE);
+        ask_ahead(traffic, 0);
+        TILE_DOT(bits < 16, 0, 4, 6);
+        TILE_LOAD_ONCE(5, a + next_rows, TILE_LINE);
+        ask_ahead(traffic, 1);
+        TILE_DOT(bits < 16, 2, 5, 6);
+        TILE_LOAD(7, b + panel_bytes, TILE_LINE);
+        ask_ahead(traffic, 0);
+        put_outputs(traffic, traffic->at_once);
+        TILE_DOT(bits < 16, 1, 4, 7);
+        ask_ahead(traffic, 1);
+        TILE_DOT(bits < 16, 3, 5, 7);
+    }
+}
+
+/* Of a block: `traffic` is there when its rows pass. */
+INLINE void steps(const int bits, const char *a, size_t next_rows, const char *b, size_t panel_bytes, int n,
+                  struct traffic *traffic, const int rows, const int panels)
+{
+    if (traffic != NULL)
+        steps_passing(bits, a, next_rows, b, panel_bytes, n, traffic);
+    else if (rows > TILE_ROWS)
+        steps_32_rows(bits, a, next_rows, b, panel_bytes, n, panels);
+    else
+        steps_16_rows(bits, a, b, panel_bytes, n, panels);
 }
 
 /* Sums 0 to 3 of 32 rows, as store_sums left them. */
@@ -166,13 +229,6 @@ static void copy_sums(const struct gemm *g, const struct tile_block *b, int node
     }
 }
 
-/* The sums of leaves and of what was added of them, [rows][panels * 16] each; above them those of a leaf
- * that has begun. */
-struct sum_stack {
-    int top, node;                  /* how many there are; the next node to be written */
-    _Alignas(TILE_LINE) float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
-};
-
 /* Leaf i is the last of the stack: adds what is complete and writes nodes that are. */
 INLINE void end_leaf(const struct gemm *g, const struct tile_block *b, int i, struct sum_stack *s, const int rows,
                      const int panels)
@@ -181,7 +237,7 @@ INLINE void end_leaf(const struct gemm *g, const struct tile_block *b, int i, st
     for (int m = 0; m < g->part->n_merges[i]; m++, s->top--)
         for (int f = 0; f < rows * stride; f += LANES)
             store_vec(s->sums[s->top - 2] + f, load_vec(s->sums[s->top - 2] + f) + load_vec(s->sums[s->top - 1] + f));
-    if (g->part->node_done[i])
+    if (g->part->node_done[i] && !s->keeps)
         copy_sums(g, b, s->node++, s->sums[--s->top], (size_t)stride);
 }
 
@@ -193,7 +249,7 @@ struct piece {
 };
 
 INLINE void piece_bf16(const struct gemm *g, const struct tile_block *b, const struct piece *p, struct sum_stack *s,
-                       struct ahead *ahead, const int rows, const int panels)
+                       struct traffic *traffic, const int rows, const int panels)
 {
     const int stride = panels * PANEL_WIDTH;
     const char *x = (const char *)g->packed_x + first_piece(g, b->row, TILE_INPUTS) * TILE_LINE;
@@ -206,12 +262,9 @@ INLINE void piece_bf16(const struct gemm *g, const struct tile_block *b, const s
         zero_sums();
     else
         load_sums(s->sums[s->top], (size_t)stride, panels);
-    if (rows > TILE_ROWS)
-        steps_32_rows(16, x, next_rows, w, g->panel_bytes, p->n, panels, ahead);
-    else
-        steps_16_rows(16, x, w, g->panel_bytes, p->n, panels);
+    steps(16, x, next_rows, w, g->panel_bytes, p->n, traffic, rows, panels);
     int n_leaves = g->part->end - g->part->begin;
-    if (p->ends && n_leaves == 1 && b->n_rows == rows && b->n_outputs == stride) {
+    if (p->ends && n_leaves == 1 && !s->keeps && b->n_rows == rows && b->n_outputs == stride) {
         store_sums(g->y + (size_t)b->row * g->y_stride + b->panel * PANEL_WIDTH, g->y_stride, rows, panels);
         return;
     }
@@ -220,11 +273,6 @@ INLINE void piece_bf16(const struct gemm *g, const struct tile_block *b, const s
         return;
     s->top++;
     end_leaf(g, b, p->leaf, s, rows, panels);
-}
-
-static int least(int a, int b)
-{
-    return a < b ? a : b;
 }
 
 /* 32 floats as bf16, in the lanes of a vector. */
@@ -284,12 +332,10 @@ INLINE void store_products(int32_t products[4][TILE_FLOATS], const int rows, con
         TILE_STORE(3, products[3], TILE_LINE);
 }
 
-INLINE void multiply_unit(const int bits, struct int8_leaf *in, struct ahead *ahead, const int rows, const int panels)
+INLINE void multiply_unit(const int bits, struct int8_leaf *in, struct traffic *traffic, const int rows,
+                          const int panels)
 {
-    if (rows > TILE_ROWS)
-        steps_32_rows(bits, in->x, in->next_rows, in->w, in->next_tiles, 1, panels, ahead);
-    else
-        steps_16_rows(bits, in->x, in->w, in->next_tiles, 1, panels);
+    steps(bits, in->x, in->next_rows, in->w, in->next_tiles, 1, traffic, rows, panels);
     in->x += TILE_BYTES;
     in->w += TILE_BYTES;
 }
@@ -306,8 +352,8 @@ INLINE void scale_tile(const struct int8_leaf *in, const int32_t products[4][TIL
 
 /* sums[rows][panels * 16] += those of the next n groups.  Between the units of a group the products
  * of the one before are scaled, tile by tile, so that the processor has both to do. */
-INLINE void add_groups(const int bits, struct int8_leaf *in, struct ahead *ahead, int n, float *sums, const int rows,
-                       const int panels)
+INLINE void add_groups(const int bits, struct int8_leaf *in, struct traffic *traffic, int n, float *sums,
+                       const int rows, const int panels)
 {
     _Alignas(TILE_LINE) int32_t products[4][TILE_FLOATS];
     const int n_tiles = rows / TILE_ROWS * panels;
@@ -317,14 +363,14 @@ INLINE void add_groups(const int bits, struct int8_leaf *in, struct ahead *ahead
         UNROLL
         for (int t = 0; t < n_tiles; t++) {
             if (unit < units) {
-                multiply_unit(bits, in, ahead, rows, panels);
+                multiply_unit(bits, in, traffic, rows, panels);
                 unit++;
             }
             if (k > 0)
                 scale_tile(in, (const int32_t (*)[TILE_FLOATS])products, sums, t / panels, t % panels, rows, panels);
         }
         for (; unit < units; unit++)
-            multiply_unit(bits, in, ahead, rows, panels);
+            multiply_unit(bits, in, traffic, rows, panels);
         if (k > 0) {
             in->weight_scales += in->group_bytes;
             in->scales += TILE_ROWS;
@@ -337,7 +383,7 @@ INLINE void add_groups(const int bits, struct int8_leaf *in, struct ahead *ahead
 }
 
 INLINE void piece_quantised(const int bits, const struct gemm *g, const struct tile_block *b, const struct piece *p,
-                            struct sum_stack *s, struct ahead *ahead, const int rows, const int panels)
+                            struct sum_stack *s, struct traffic *traffic, const int rows, const int panels)
 {
     int has_two = b->n_rows > TILE_ROWS;        /* else as in piece_bf16 */
     int units = g->group / INT8_UNIT, first_group = p->first / units;
@@ -356,7 +402,7 @@ INLINE void piece_quantised(const int bits, const struct gemm *g, const struct t
     float *sums = s->sums[s->top];
     if (p->begins)
         memset(sums, 0, (size_t)(rows * panels * PANEL_WIDTH) * sizeof *sums);
-    add_groups(bits, &in, ahead, p->n / units, sums, rows, panels);
+    add_groups(bits, &in, traffic, p->n / units, sums, rows, panels);
     if (!p->ends)
         return;
     s->top++;
@@ -411,22 +457,22 @@ INLINE void widen_piece(const struct gemm *g, int panel, int panels, const struc
 /* ---- linear layers, all types ---- */
 
 INLINE void one_piece(const int bits, const struct gemm *g, const struct tile_block *b, const struct piece *p,
-                      struct sum_stack *s, struct ahead *ahead, const int rows, const int panels)
+                      struct sum_stack *s, struct traffic *traffic, const int rows, const int panels)
 {
     if (bits < 16)
-        piece_quantised(bits, g, b, p, s, ahead, rows, panels);
+        piece_quantised(bits, g, b, p, s, traffic, rows, panels);
     else
-        piece_bf16(g, b, p, s, ahead, rows, panels);
+        piece_bf16(g, b, p, s, traffic, rows, panels);
 }
 
 INLINE void any_piece(const int bits, const struct gemm *g, const struct tile_block *b, const struct piece *p,
-                      struct sum_stack *s, struct ahead *ahead, const int rows, int panels)
+                      struct sum_stack *s, const int rows, int panels)
 {
     switch (panels) {
-    case 1: one_piece(bits, g, b, p, s, ahead, rows, 1); break;
-    case 2: one_piece(bits, g, b, p, s, ahead, rows, 2); break;
-    case 3: if (rows == TILE_ROWS) one_piece(bits, g, b, p, s, ahead, rows, 3); break;
-    case 4: if (rows == TILE_ROWS) one_piece(bits, g, b, p, s, ahead, rows, 4); break;
+    case 1: one_piece(bits, g, b, p, s, NULL, rows, 1); break;
+    case 2: one_piece(bits, g, b, p, s, NULL, rows, 2); break;
+    case 3: if (rows == TILE_ROWS) one_piece(bits, g, b, p, s, NULL, rows, 3); break;
+    case 4: if (rows == TILE_ROWS) one_piece(bits, g, b, p, s, NULL, rows, 4); break;
     default: break;
     }
 }
@@ -451,16 +497,15 @@ static const struct piece before_first = { .leaf = -1, .ends = 1 };
 INLINE void whole_block(const int bits, const struct gemm *g, struct tile_block *b, const int rows, int panels)
 {
     _Alignas(TILE_LINE) char tiles[TILE_PANELS * PIECE_TILES * TILE_BYTES];
-    struct ahead none = { 0 };
     struct sum_stack stack;
     struct piece p = before_first;
     p.tiles = tiles;
-    stack.top = stack.node = 0;
+    stack.top = stack.node = stack.keeps = 0;
     b->n_outputs = least(g->n_outputs - b->panel * PANEL_WIDTH, panels * PANEL_WIDTH);
     while (next_piece(g, &p, bits < 16 ? INT8_UNIT : TILE_INPUTS, bits == 4 ? MAX_GROUP / INT8_UNIT : INT32_MAX)) {
         if (bits == 4)
             widen_piece(g, b->panel, panels, &p, tiles);
-        any_piece(bits, g, b, &p, &stack, &none, rows, panels);
+        any_piece(bits, g, b, &p, &stack, rows, panels);
     }
 }
 
@@ -494,45 +539,80 @@ INLINE size_t tiles_bytes(const int bits, const struct gemm *g, int n)
 
 /* Rows [first, end) against a pair of panels, piece by piece: a piece stays in the nearest cache while the rows pass
  * by, and meanwhile the next one is fetched, from the next pair after the last. */
-INLINE void rows_pass(const int bits, const struct gemm *g, int first, int end, struct tile_block b, int panels,
-                      struct sum_stack stacks[PASS_ROWS / MANY_ROWS])
+INLINE void rows_pass(const int bits, const struct gemm *g, int first, int end, struct tile_block b,
+                      struct traffic *traffic, struct sum_stack stacks[PASS_BLOCKS])
 {
     int n_blocks = (end - first + MANY_ROWS - 1) / MANY_ROWS;
     const char *panel = (const char *)g->panels + (size_t)b.panel * g->panel_bytes;
     _Alignas(TILE_LINE) char tiles[PAIR * PIECE_TILES * TILE_BYTES];
     struct piece p = before_first;
+    /* The fewer the rows, the more is fetched for each, and the more evenly it has to be. */
+    int most = n_blocks > PASS_BLOCKS / 2 ? PIECE_TILES : PIECE_TILES / 2;
     p.tiles = tiles;
+    b.n_outputs = least(g->n_outputs - b.panel * PANEL_WIDTH, PAIR * PANEL_WIDTH);
     for (int i = 0; i < n_blocks; i++)
         stacks[i].top = stacks[i].node = 0;
-    while (next_piece(g, &p, bits < 16 ? INT8_UNIT : TILE_INPUTS, n_blocks > 1 || bits == 4 ? PIECE_TILES : INT32_MAX)) {
+    while (next_piece(g, &p, bits < 16 ? INT8_UNIT : TILE_INPUTS, most)) {
         size_t bytes = tiles_bytes(bits, g, p.n), next = tiles_bytes(bits, g, p.first + p.n);
         int is_last = next == g->panel_bytes && b.panel * PANEL_WIDTH + b.n_outputs == g->n_outputs;
-        struct ahead ahead = {
-            .at = panel + (next < g->panel_bytes ? next : PAIR * g->panel_bytes), .panel_bytes = g->panel_bytes,
-        };
-        if (n_blocks > 1 && panels == PAIR && !is_last)
-            ahead.lines = ((int)(bytes / TILE_LINE) + n_blocks * p.n - 1) / (n_blocks * p.n);
+        int halves = 2 * n_blocks * p.n, n_lines = (int)(bytes / TILE_LINE);
+        traffic->next = panel + (next < g->panel_bytes ? next : PAIR * g->panel_bytes);
+        traffic->n_next = is_last ? 0 : (n_lines + halves - 1) / halves;
         if (bits == 4)
-            widen_piece(g, b.panel, panels, &p, tiles);
+            widen_piece(g, b.panel, PAIR, &p, tiles);
         for (int i = 0; i < n_blocks; i++) {
             b.row = first + i * MANY_ROWS;
             b.n_rows = least(end - b.row, MANY_ROWS);
-            any_piece(bits, g, &b, &p, &stacks[i], &ahead, MANY_ROWS, panels);
+            one_piece(bits, g, &b, &p, &stacks[i], traffic, MANY_ROWS, PAIR);
         }
     }
 }
 
+/* Do the outputs go past the caches, a line at a time? */
+INLINE int outputs_leave(const struct gemm *g)
+{
+    return (size_t)g->n_rows * (size_t)g->n_outputs * 4 > LEAVING_BYTES && g->part->n_nodes == 1
+        && ((uintptr_t)g->y | g->y_stride * 4) % TILE_LINE == 0;
+}
+
+/* Rows [first, end) against all pairs of panels. */
+INLINE void pairs_passed(const int bits, const struct gemm *g, int first, int end, int n_pairs)
+{
+    struct sum_stack stacks[2][PASS_BLOCKS];        /* of a pair, and of the one before */
+    struct traffic traffic = { .panel_bytes = g->panel_bytes, .y_stride = g->y_stride };
+    int leave = outputs_leave(g), n_steps = all_inputs(g) / (bits < 16 ? INT8_UNIT : TILE_INPUTS);
+    traffic.at_once = (MANY_ROWS * ROW_LINES + n_steps - 1) / n_steps;
+    for (int pair = 0; pair < n_pairs; pair++) {
+        struct tile_block b = { .panel = pair * PAIR };
+        int keeps = leave && (b.panel + PAIR) * PANEL_WIDTH <= g->n_outputs;
+        for (int i = 0; i < PASS_BLOCKS; i++)
+            stacks[pair % 2][i].keeps = keeps;
+        rows_pass(bits, g, first, end, b, &traffic, stacks[pair % 2]);
+        put_outputs(&traffic, traffic.n_lines);
+        traffic.done = stacks[pair % 2];
+        traffic.line = 0;
+        traffic.n_lines = keeps ? (end - first) * ROW_LINES : 0;
+        traffic.y = g->y + (size_t)first * g->y_stride + b.panel * PANEL_WIDTH;
+    }
+    put_outputs(&traffic, traffic.n_lines);
+    if (leave)
+        _mm_sfence();
+}
+
 INLINE void many_rows(const int bits, const struct gemm *g, int n_panels)
 {
-    struct sum_stack stacks[PASS_ROWS / MANY_ROWS];
     int row_bytes = bits < 16 ? all_inputs(g) : all_inputs(g) * 2;
     int at_once = least(rows_in_cache((size_t)row_bytes), PASS_ROWS);
-    for (int first = 0; first < g->n_rows; first += at_once)
-        for (struct tile_block b = { 0 }; b.panel < n_panels; b.panel += PAIR) {
-            int panels = least(n_panels - b.panel, PAIR);
-            b.n_outputs = least(g->n_outputs - b.panel * PANEL_WIDTH, panels * PANEL_WIDTH);
-            rows_pass(bits, g, first, least(first + at_once, g->n_rows), b, panels, stacks);
-        }
+    for (int first = 0, end; first < g->n_rows; first = end) {
+        end = least(first + at_once, g->n_rows);
+        int n_pairs = end - first > MANY_ROWS ? n_panels / PAIR : 0;
+        pairs_passed(bits, g, first, end, n_pairs);
+        for (struct tile_block b = { .panel = n_pairs * PAIR }; b.panel < n_panels; b.panel += PAIR)
+            for (b.row = first; b.row < end; b.row += MANY_ROWS) {
+                b.n_rows = least(end - b.row, MANY_ROWS);
+                whole_block(bits, g, &b, MANY_ROWS, least(n_panels - b.panel, PAIR));
+            }
+    }
 }
 
 INLINE void tiles_gemm(const int bits, const struct gemm *g)

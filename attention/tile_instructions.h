@@ -14,6 +14,9 @@
 
 #define TILE_LOAD(tile, from, stride)                                                          \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"((size_t)(stride)) : "memory")
+/* Of what is used once: not into the nearest cache, where other tiles are to stay. */
+#define TILE_LOAD_ONCE(tile, from, stride)                                                     \
+    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #tile ::"r"(from), "r"((size_t)(stride)) : "memory")
 #define TILE_STORE(tile, to, stride)                                                           \
     __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"((size_t)(stride)) : "memory")
 #define TILE_ZERO(tile) __asm__ volatile("tilezero %tmm" #tile)
