@@ -206,7 +206,10 @@ void attention_attend(struct attention *a, const struct attention_step *step)
     struct attend_job job = own_heads_job(a, step);
     for (int s = 0; s < step->n_spans; s++) {
         struct cache_view view = latent_store_view(step->store, step->layer, step->spans[s].blocks);
-        attend_span(&job, &step->spans[s], &view);
+        if (a->latent != NULL)
+            latent_front_attend(a, &job, &step->spans[s], &view);
+        else
+            attend_span(&job, &step->spans[s], &view);
     }
     if (a->latent != NULL)
         latent_front_heads(a, step);
@@ -261,7 +264,7 @@ void attention_attend_rows(struct attention *a, const struct attention_step *ste
             memcpy(cache_view_row(&view, position), *from, layout->row_bytes);
             *from += row_floats(layout);
         }
-        attend_span(&job, &step->spans[s], &view);
+        latent_front_attend(a, &job, &step->spans[s], &view);
     }
     latent_front_heads(a, step);
 }

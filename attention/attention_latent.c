@@ -6,11 +6,21 @@
  * straddles latents, a run of them).  In absorbed form its query row is
  * [ W_UK^T q_nope | q_rope ] and its result, a weighted sum of latents, goes
  * through W_UV.  With RoPE on decompressed keys W_UK stays on the key side.
+ *
+ * Query rows and results are wide: W numbers a head where x has P.  Of a few rows of a
+ * sequence they are made for all heads, which then share each read of a cached
+ * row.  Of many, for one branch after the other and a block of rows at a time,
+ * which all stay in the cache between W_UK and W_UV.
  */
 #include "attention/attention_private.h"
 
 #include <assert.h>
 #include <string.h>
+
+enum {
+    BLOCK_ROWS = 128,           /* of a sequence, that one branch works on together */
+    FEWEST_BY_BRANCH = TILE_ROWS,   /* rows of a span */
+};
 
 struct branch {
     int head;                   /* index among this rank's heads */
@@ -38,7 +48,7 @@ struct latent_front {
     float *query_latent;        /* [n_rows][query_latent_dim] */
     float *query_rows;          /* [n_rows][heads * (P + R)] */
     float *rows;                /* [n_rows][row_width] */
-    float *slot_values;         /* [n_slots][n_rows][heads * V] */
+    float *slot_values;         /* [n_slots - 1][n_rows][heads * V]: those after the first, which is head_values */
 };
 
 /* ---- create ---- */
@@ -232,7 +242,7 @@ static enum status create_scratch(struct attention *a, struct arena *scratch, st
     TRY(arena_take(scratch, rows, (size_t)f->query_down.n_outputs * 4, (void **)&f->query_latent, err));
     TRY(arena_take(scratch, rows, (size_t)f->query_up.n_outputs * 4, (void **)&f->query_rows, err));
     TRY(arena_take(scratch, rows, (size_t)f->row_width * 4, (void **)&f->rows, err));
-    return arena_take(scratch, rows * (size_t)f->n_slots, heads * 4, (void **)&f->slot_values, err);
+    return arena_take(scratch, rows * (size_t)(f->n_slots - 1), heads * 4, (void **)&f->slot_values, err);
 }
 
 enum status latent_front_create(struct attention *a, const struct attention_weights *w,
@@ -316,28 +326,70 @@ static void rotate_queries(const struct attention *a, const struct attention_ste
     }
 }
 
-static void place_query(const struct attention *a, const struct branch *b, int n_rows)
+/* The branch's queries of rows [first, first + n), stride floats apart. */
+static void place_query(const struct attention *a, const struct branch *b, int first, int n, float *to, size_t stride)
 {
     const struct attention_config *c = &a->config;
     const struct latent_front *f = a->latent;
-    const struct attend_group *g = &a->groups[b->group];
-    size_t stride = (size_t)g->n_queries * (size_t)g->query_width;
     size_t from_stride = (size_t)f->query_up.n_outputs;
-    float *to = a->queries + g->query_begin * (size_t)n_rows + (size_t)b->row * (size_t)g->query_width;
-    const float *nope = f->query_rows + b->head * c->nope_dim;
+    const float *row = f->query_rows + (size_t)first * from_stride, *nope = row + b->head * c->nope_dim;
     if (c->rope == ROPE_DECOMPRESSED) {
-        for (int r = 0; r < n_rows; r++)
+        for (int r = 0; r < n; r++)
             memcpy(to + (size_t)r * stride, nope + (size_t)r * from_stride, (size_t)c->nope_dim * 4);
         return;
     }
-    linear_apply(&b->absorb, a->options.kernels, nope, from_stride, n_rows, to, stride, 0);
-    if (c->rope_dim == 0)
-        return;
-    const float *rope = f->query_rows + (a->heads.end - a->heads.begin) * c->nope_dim
-                      + b->head * c->rope_dim;
-    for (int r = 0; r < n_rows; r++)
-        memcpy(to + (size_t)r * stride + g->key_width[0], rope + (size_t)r * from_stride,
-               (size_t)c->rope_dim * 4);
+    linear_apply(&b->absorb, a->options.kernels, nope, from_stride, n, to, stride, 0);
+    const float *rope = row + (a->heads.end - a->heads.begin) * c->nope_dim + b->head * c->rope_dim;
+    for (int r = 0; r < n && c->rope_dim > 0; r++)
+        memcpy(to + (size_t)r * stride + b->absorb.n_outputs, rope + (size_t)r * from_stride, (size_t)c->rope_dim * 4);
+}
+
+/* Its results of these rows, through W_UV to where the head's are. */
+static void raise_values(const struct attention *a, const struct branch *b, int first, int n, const float *from,
+                         size_t stride, int n_rows)
+{
+    size_t heads = (size_t)(a->heads.end - a->heads.begin) * (size_t)a->config.value_dim;
+    float *slot = b->slot == 0 ? a->head_values : a->latent->slot_values + (size_t)(b->slot - 1) * (size_t)n_rows * heads;
+    linear_apply(&b->value_up, a->options.kernels, from, stride, n,
+                 slot + (size_t)first * heads + b->head * a->config.value_dim, heads, 0);
+}
+
+static float *query_row(const struct attention *a, const struct attend_group *g, int n_rows, int row)
+{
+    return a->queries + g->query_begin * (size_t)n_rows + (size_t)row * (size_t)(g->n_queries * g->query_width);
+}
+
+static float *sum_row(const struct attention *a, const struct attend_group *g, int n_rows, int row)
+{
+    return a->sums + g->sum_begin * (size_t)n_rows + (size_t)row * (size_t)(g->n_queries * g->value_width);
+}
+
+static int by_branch(const struct span *span)
+{
+    return span->n_rows >= FEWEST_BY_BRANCH;
+}
+
+/* Queries that are sent are made of all rows. */
+static int sends_queries(const struct attention *a, const struct attention_step *step)
+{
+    return a->options.by_chunk && !attention_gathers_rows(a, step);
+}
+
+/* The next spans, from *span, whose rows are worked on for all heads: rows [*first, *first + n).  Returns n, 0 after
+ * the last. */
+static int next_rows(const struct attention_step *step, int all, int *span, int *first)
+{
+    int n = 0;
+    for (; *span < step->n_spans; (*span)++) {
+        const struct span *s = &step->spans[*span];
+        if (all || !by_branch(s)) {
+            *first = n == 0 ? s->first_row : *first;
+            n += s->n_rows;
+        } else if (n > 0) {
+            return n;
+        }
+    }
+    return n;
 }
 
 void latent_front_query(struct attention *a, const struct attention_step *step, const float *x)
@@ -361,8 +413,66 @@ void latent_front_query(struct attention *a, const struct attention_step *step, 
     attention_project(a, &f->query_up, from, from_stride, step->n_rows, f->query_rows,
                       (size_t)f->query_up.n_outputs);
     rotate_queries(a, step);
-    for (int b = 0; b < f->n_branches; b++)
-        place_query(a, &f->branches[b], step->n_rows);
+    int all = sends_queries(a, step), first = 0;
+    for (int span = 0, n; (n = next_rows(step, all, &span, &first)) > 0;)
+        for (int i = 0; i < f->n_branches; i++) {
+            const struct branch *b = &f->branches[i];
+            const struct attend_group *g = &a->groups[b->group];
+            place_query(a, b, first, n, query_row(a, g, step->n_rows, first) + (size_t)b->row * (size_t)g->query_width,
+                        (size_t)(g->n_queries * g->query_width));
+        }
+}
+
+/* Rows [first, first + n) of a span: one branch, or those of a group, which decompress keys once for all.  In the
+ * place that the span's rows have among the queries and sums of the group. */
+static void attend_block(const struct attention *a, const struct attend_job *job, int branch, const struct span *span,
+                         int first, int n, const struct cache_view *view)
+{
+    const struct latent_front *f = a->latent;
+    const struct attend_group *whole = &a->groups[f->branches[branch].group];
+    struct attend_group g = *whole;
+    int end = g.decompress != NULL ? f->n_branches : branch + 1;
+    g.n_queries = g.decompress != NULL ? g.n_queries : 1;
+    g.query_begin = g.sum_begin = 0;
+    float *queries = query_row(a, whole, job->n_rows, span->first_row);
+    float *sums = sum_row(a, whole, job->n_rows, span->first_row);
+    struct attend_job block_job = *job;
+    block_job.groups = &g;
+    block_job.n_groups = 1;
+    block_job.n_rows = n;
+    block_job.queries = queries;
+    block_job.sums = sums;
+    struct span block = *span;
+    block.first_row = 0;
+    block.n_rows = n;
+    block.first_position += first;
+    for (int i = branch, row = 0; i < end; i++)
+        if (&a->groups[f->branches[i].group] == whole)
+            place_query(a, &f->branches[i], span->first_row + first, n, queries + row++ * g.query_width,
+                        (size_t)(g.n_queries * g.query_width));
+    attend_span(&block_job, &block, view);
+    for (int i = branch, row = 0; i < end; i++)
+        if (&a->groups[f->branches[i].group] == whole)
+            raise_values(a, &f->branches[i], span->first_row + first, n, sums + row++ * g.value_width,
+                         (size_t)(g.n_queries * g.value_width), job->n_rows);
+}
+
+void latent_front_attend(const struct attention *a, const struct attend_job *job, const struct span *span,
+                         const struct cache_view *view)
+{
+    const struct latent_front *f = a->latent;
+    if (!by_branch(span)) {
+        attend_span(job, span, view);
+        return;
+    }
+    for (int i = 0; i < f->n_branches; i++) {
+        if (a->groups[f->branches[i].group].decompress != NULL && f->branches[i].row > 0)
+            continue;       /* with the first of its group */
+        for (int first = 0, n; first < span->n_rows; first += n) {
+            n = span->n_rows - first < BLOCK_ROWS ? span->n_rows - first : BLOCK_ROWS;
+            attend_block(a, job, i, span, first, n, view);
+        }
+    }
 }
 
 /* Add the branches of a head that are held here, as a tree over the slots. */
@@ -372,29 +482,25 @@ static void sum_slots(const struct attention *a, int n_rows)
     size_t n = (size_t)n_rows * (size_t)(a->heads.end - a->heads.begin) * (size_t)a->config.value_dim;
     for (int step = 1; step < f->n_slots; step *= 2)
         for (int slot = 0; slot + step < f->n_slots; slot += 2 * step)
-            a->options.kernels->add(f->slot_values + (size_t)slot * n,
-                                    f->slot_values + (size_t)(slot + step) * n, (int)n);
-    memcpy(a->head_values, f->slot_values, n * sizeof *a->head_values);
+            a->options.kernels->add(slot == 0 ? a->head_values : f->slot_values + (size_t)(slot - 1) * n,
+                                    f->slot_values + (size_t)(slot + step - 1) * n, (int)n);
 }
 
 void latent_front_heads(struct attention *a, const struct attention_step *step)
 {
-    const struct attention_config *c = &a->config;
     const struct latent_front *f = a->latent;
-    size_t heads = (size_t)(a->heads.end - a->heads.begin) * (size_t)c->value_dim;
-    size_t n_rows = (size_t)step->n_rows;
-    for (int i = 0; i < f->n_branches; i++) {
-        const struct branch *b = &f->branches[i];
-        const struct attend_group *g = &a->groups[b->group];
-        const float *from = a->sums + g->sum_begin * n_rows + (size_t)b->row * (size_t)g->value_width;
-        float *to = f->slot_values + (size_t)b->slot * n_rows * heads + (size_t)(b->head * c->value_dim);
-        linear_apply(&b->value_up, a->options.kernels, from,
-                     (size_t)g->n_queries * (size_t)g->value_width, step->n_rows, to, heads, 0);
-    }
+    size_t heads = (size_t)(a->heads.end - a->heads.begin) * (size_t)a->config.value_dim;
+    int all = sends_queries(a, step), first = 0;
+    for (int span = 0, n; (n = next_rows(step, all, &span, &first)) > 0;)
+        for (int i = 0; i < f->n_branches; i++) {
+            const struct branch *b = &f->branches[i];
+            const struct attend_group *g = &a->groups[b->group];
+            raise_values(a, b, first, n, sum_row(a, g, step->n_rows, first) + (size_t)b->row * (size_t)g->value_width,
+                         (size_t)(g->n_queries * g->value_width), step->n_rows);
+        }
     sum_slots(a, step->n_rows);
-    if (f->value_bias != NULL)
-        for (int r = 0; r < step->n_rows; r++)
-            a->options.kernels->add(a->head_values + (size_t)r * heads, f->value_bias, (int)heads);
+    for (int r = 0; r < step->n_rows && f->value_bias != NULL; r++)
+        a->options.kernels->add(a->head_values + (size_t)r * heads, f->value_bias, (int)heads);
 }
 
 size_t latent_front_bytes(const struct attention *a)

@@ -55,6 +55,9 @@ MUST_CHECK enum status latent_front_create(struct attention *a, const struct att
                                            struct arena *weights, struct arena *scratch, struct error *err);
 void latent_front_append(struct attention *a, const struct attention_step *step, const float *x);
 void latent_front_query(struct attention *a, const struct attention_step *step, const float *x);
+/* One span over its positions; of many rows the results are in head_values already. */
+void latent_front_attend(const struct attention *a, const struct attend_job *job, const struct span *span,
+                         const struct cache_view *view);
 void latent_front_heads(struct attention *a, const struct attention_step *step);
 size_t latent_front_bytes(const struct attention *a);
 

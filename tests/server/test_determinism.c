@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { N_REQUESTS = 32, MAX_OUTPUT = 24, MAX_CHOICES = 3, MAX_PROMPT = 80, MAX_LENGTH = 128 };
+enum { N_REQUESTS = 32, MAX_OUTPUT = 24, MAX_CHOICES = 3, MAX_PROMPT = 180, MAX_LENGTH = 224, MAX_ROWS = 192 };
 
 /* What one choice produced. */
 struct outcome {
@@ -42,7 +42,7 @@ struct setting {
 
 /* ---- the requests ---- */
 
-/* Prompts of mixed lengths, some with a common beginning. */
+/* Prompts of mixed lengths, some with a common beginning, one of more rows than attention works on together. */
 static int make_prompt(int i, int32_t vocab, int32_t prompt[MAX_PROMPT])
 {
     struct rng rng;
@@ -51,7 +51,7 @@ static int make_prompt(int i, int32_t vocab, int32_t prompt[MAX_PROMPT])
     for (; n < shared; n++)
         prompt[n] = (int32_t)rng_below(&rng, (uint64_t)vocab);
     rng_seed(&rng, 1000 + (uint64_t)i);
-    int own = 1 + (int)rng_below(&rng, 40);
+    int own = i == 6 ? 140 : 1 + (int)rng_below(&rng, 40);
     for (int k = 0; k < own; k++)
         prompt[n++] = (int32_t)rng_below(&rng, (uint64_t)vocab);
     return n;
@@ -137,10 +137,10 @@ static uint64_t run_weights(const char *dir, const struct setting *s, int weight
 {
     struct model_options model = {
         .n_ranks = s->n_ranks, .weight_type = weights, .cache_type = s->cache, .block_size = 16,
-        .mla_by_chunk = s->by_chunk, .n_blocks = s->n_blocks, .max_rows = 128, .max_length = MAX_LENGTH,
+        .mla_by_chunk = s->by_chunk, .n_blocks = s->n_blocks, .max_rows = MAX_ROWS, .max_length = MAX_LENGTH,
     };
     struct scheduler_options scheduler = {
-        .max_sequences = 12, .max_step_tokens = 128, .max_queue = 64, .max_prefill_chunk = s->chunk,
+        .max_sequences = 12, .max_step_tokens = MAX_ROWS, .max_queue = 64, .max_prefill_chunk = s->chunk,
         .prefix_cache = s->prefix, .reuse_generated = s->prefix,
     };
     struct running_model m;
