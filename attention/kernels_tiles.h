@@ -26,6 +26,7 @@ enum {
     PASS_ROWS = 256,                /* that pass together, at most */
     PASS_BLOCKS = PASS_ROWS / MANY_ROWS,
     PIECE_TILES = 16,               /* of a panel, at most: a pair's stay in the nearest cache while rows pass */
+    ALL_TILES = 1 << 24,
     LEAVING_BYTES = 1 << 20,        /* of outputs, that go past the caches */
 };
 
@@ -34,6 +35,7 @@ enum {
 struct sum_stack {
     int top, node;                  /* how many there are; the next node to be written */
     int keeps;                      /* the last node stays: sums[0] */
+    float *fresh;                   /* [MAX_BLOCK_FLOATS], of a leaf that is added at once: the same for all blocks */
     _Alignas(TILE_LINE) float sums[REDUCE_MAX_DEPTH + 1][MAX_BLOCK_FLOATS];
 };
 
@@ -229,14 +231,25 @@ static void copy_sums(const struct gemm *g, const struct tile_block *b, int node
     }
 }
 
-/* Leaf i is the last of the stack: adds what is complete and writes nodes that are. */
-INLINE void end_leaf(const struct gemm *g, const struct tile_block *b, int i, struct sum_stack *s, const int rows,
-                     const int panels)
+/* Where leaf i goes when it ends. */
+INLINE float *leaf_sums(const struct gemm *g, int i, struct sum_stack *s)
+{
+    return g->part->n_merges[i] > 0 ? s->fresh : s->sums[s->top];
+}
+
+/* Leaf i, which is at `leaf`: adds what is complete and writes nodes that are. */
+INLINE void end_leaf(const struct gemm *g, const struct tile_block *b, int i, const float *leaf, struct sum_stack *s,
+                     const int rows, const int panels)
 {
     const int stride = panels * PANEL_WIDTH;
-    for (int m = 0; m < g->part->n_merges[i]; m++, s->top--)
-        for (int f = 0; f < rows * stride; f += LANES)
-            store_vec(s->sums[s->top - 2] + f, load_vec(s->sums[s->top - 2] + f) + load_vec(s->sums[s->top - 1] + f));
+    int n = g->part->n_merges[i];
+    for (int f = 0; f < rows * stride && n > 0; f += LANES) {
+        vec sum = load_vec(leaf + f);
+        for (int m = 1; m <= n; m++)
+            sum = load_vec(s->sums[s->top - m] + f) + sum;
+        store_vec(s->sums[s->top - n] + f, sum);
+    }
+    s->top += 1 - n;
     if (g->part->node_done[i] && !s->keeps)
         copy_sums(g, b, s->node++, s->sums[--s->top], (size_t)stride);
 }
@@ -268,11 +281,10 @@ INLINE void piece_bf16(const struct gemm *g, const struct tile_block *b, const s
         store_sums(g->y + (size_t)b->row * g->y_stride + b->panel * PANEL_WIDTH, g->y_stride, rows, panels);
         return;
     }
-    store_sums(s->sums[s->top], (size_t)stride, rows, panels);
-    if (!p->ends)
-        return;
-    s->top++;
-    end_leaf(g, b, p->leaf, s, rows, panels);
+    float *sums = p->ends ? leaf_sums(g, p->leaf, s) : s->sums[s->top];
+    store_sums(sums, (size_t)stride, rows, panels);
+    if (p->ends)
+        end_leaf(g, b, p->leaf, sums, s, rows, panels);
 }
 
 /* 32 floats as bf16, in the lanes of a vector. */
@@ -399,14 +411,12 @@ INLINE void piece_quantised(const int bits, const struct gemm *g, const struct t
         .scales = g->group_scales + first_piece(g, b->row, g->group) + (size_t)(first_group * TILE_ROWS),
         .next_scales = has_two ? first_piece(g, TILE_ROWS, g->group) : 0,
     };
-    float *sums = s->sums[s->top];
+    float *sums = p->begins && p->ends ? leaf_sums(g, p->leaf, s) : s->sums[s->top];
     if (p->begins)
         memset(sums, 0, (size_t)(rows * panels * PANEL_WIDTH) * sizeof *sums);
     add_groups(bits, &in, traffic, p->n / units, sums, rows, panels);
-    if (!p->ends)
-        return;
-    s->top++;
-    end_leaf(g, b, p->leaf, s, rows, panels);
+    if (p->ends)
+        end_leaf(g, b, p->leaf, sums, s, rows, panels);
 }
 
 /* What makes bytes of the halves of bytes of one share, for all weights of a lane: bytes times `times`, plus `plus`.
@@ -477,17 +487,19 @@ INLINE void any_piece(const int bits, const struct gemm *g, const struct tile_bl
     }
 }
 
-/* The next piece of at most `most` tiles, 0 after the last. */
-INLINE int next_piece(const struct gemm *g, struct piece *p, const int inputs, int most)
+/* The next piece of at most `most` tiles, 0 after the last.  Those of a leaf are about as long as each other: whole
+ * groups, if there are groups. */
+INLINE int next_piece(const int bits, const struct gemm *g, struct piece *p, int most)
 {
+    int inputs = bits < 16 ? INT8_UNIT : TILE_INPUTS, unit = bits < 16 ? g->group / INT8_UNIT : 1;
     p->first += p->n;
     p->leaf += p->ends;
     p->begins = p->ends;
     if (p->leaf == g->part->end - g->part->begin)
         return 0;
-    int end = g->leaf_end[p->leaf] / inputs;
-    p->n = least(end - p->first, most);
-    p->ends = p->first + p->n == end;
+    int left = g->leaf_end[p->leaf] / inputs - p->first, n_pieces = (left + most - 1) / most;
+    p->n = least(((left + n_pieces - 1) / n_pieces + unit - 1) / unit * unit, left);
+    p->ends = p->n == left;
     return 1;
 }
 
@@ -497,12 +509,14 @@ static const struct piece before_first = { .leaf = -1, .ends = 1 };
 INLINE void whole_block(const int bits, const struct gemm *g, struct tile_block *b, const int rows, int panels)
 {
     _Alignas(TILE_LINE) char tiles[TILE_PANELS * PIECE_TILES * TILE_BYTES];
+    _Alignas(TILE_LINE) float fresh[MAX_BLOCK_FLOATS];
     struct sum_stack stack;
     struct piece p = before_first;
     p.tiles = tiles;
+    stack.fresh = fresh;
     stack.top = stack.node = stack.keeps = 0;
     b->n_outputs = least(g->n_outputs - b->panel * PANEL_WIDTH, panels * PANEL_WIDTH);
-    while (next_piece(g, &p, bits < 16 ? INT8_UNIT : TILE_INPUTS, bits == 4 ? MAX_GROUP / INT8_UNIT : INT32_MAX)) {
+    while (next_piece(bits, g, &p, bits == 4 ? MAX_GROUP / INT8_UNIT : ALL_TILES)) {
         if (bits == 4)
             widen_piece(g, b->panel, panels, &p, tiles);
         any_piece(bits, g, b, &p, &stack, rows, panels);
@@ -537,13 +551,28 @@ INLINE size_t tiles_bytes(const int bits, const struct gemm *g, int n)
     return bits < 16 ? (size_t)(n / (g->group / INT8_UNIT)) * group_bytes(g->group, bits) : (size_t)n * TILE_BYTES;
 }
 
+/* While rows pass p, what is needed after it is asked for: of the next pair, after the last piece of this one. */
+INLINE void expect_piece(const int bits, const struct gemm *g, const struct piece *p, int most, int panel, int n_steps,
+                         struct traffic *traffic)
+{
+    struct piece next = *p;
+    if (!next_piece(bits, g, &next, most)) {
+        next = before_first;
+        next_piece(bits, g, &next, most);
+        panel += PAIR;
+    }
+    size_t n_lines = tiles_bytes(bits, g, next.n) / TILE_LINE;
+    int halves = 2 * n_steps;
+    traffic->next = (const char *)g->panels + (size_t)panel * g->panel_bytes + tiles_bytes(bits, g, next.first);
+    traffic->n_next = (panel + 1) * PANEL_WIDTH < g->n_outputs ? ((int)n_lines + halves - 1) / halves : 0;
+}
+
 /* Rows [first, end) against a pair of panels, piece by piece: a piece stays in the nearest cache while the rows pass
- * by, and meanwhile the next one is fetched, from the next pair after the last. */
+ * by, and meanwhile the next one is fetched. */
 INLINE void rows_pass(const int bits, const struct gemm *g, int first, int end, struct tile_block b,
                       struct traffic *traffic, struct sum_stack stacks[PASS_BLOCKS])
 {
     int n_blocks = (end - first + MANY_ROWS - 1) / MANY_ROWS;
-    const char *panel = (const char *)g->panels + (size_t)b.panel * g->panel_bytes;
     _Alignas(TILE_LINE) char tiles[PAIR * PIECE_TILES * TILE_BYTES];
     struct piece p = before_first;
     /* The fewer the rows, the more is fetched for each, and the more evenly it has to be. */
@@ -552,12 +581,8 @@ INLINE void rows_pass(const int bits, const struct gemm *g, int first, int end, 
     b.n_outputs = least(g->n_outputs - b.panel * PANEL_WIDTH, PAIR * PANEL_WIDTH);
     for (int i = 0; i < n_blocks; i++)
         stacks[i].top = stacks[i].node = 0;
-    while (next_piece(g, &p, bits < 16 ? INT8_UNIT : TILE_INPUTS, most)) {
-        size_t bytes = tiles_bytes(bits, g, p.n), next = tiles_bytes(bits, g, p.first + p.n);
-        int is_last = next == g->panel_bytes && b.panel * PANEL_WIDTH + b.n_outputs == g->n_outputs;
-        int halves = 2 * n_blocks * p.n, n_lines = (int)(bytes / TILE_LINE);
-        traffic->next = panel + (next < g->panel_bytes ? next : PAIR * g->panel_bytes);
-        traffic->n_next = is_last ? 0 : (n_lines + halves - 1) / halves;
+    while (next_piece(bits, g, &p, most)) {
+        expect_piece(bits, g, &p, most, b.panel, n_blocks * p.n, traffic);
         if (bits == 4)
             widen_piece(g, b.panel, PAIR, &p, tiles);
         for (int i = 0; i < n_blocks; i++) {
@@ -579,14 +604,17 @@ INLINE int outputs_leave(const struct gemm *g)
 INLINE void pairs_passed(const int bits, const struct gemm *g, int first, int end, int n_pairs)
 {
     struct sum_stack stacks[2][PASS_BLOCKS];        /* of a pair, and of the one before */
+    _Alignas(TILE_LINE) float fresh[MAX_BLOCK_FLOATS];
     struct traffic traffic = { .panel_bytes = g->panel_bytes, .y_stride = g->y_stride };
     int leave = outputs_leave(g), n_steps = all_inputs(g) / (bits < 16 ? INT8_UNIT : TILE_INPUTS);
     traffic.at_once = (MANY_ROWS * ROW_LINES + n_steps - 1) / n_steps;
     for (int pair = 0; pair < n_pairs; pair++) {
         struct tile_block b = { .panel = pair * PAIR };
         int keeps = leave && (b.panel + PAIR) * PANEL_WIDTH <= g->n_outputs;
-        for (int i = 0; i < PASS_BLOCKS; i++)
+        for (int i = 0; i < PASS_BLOCKS; i++) {
             stacks[pair % 2][i].keeps = keeps;
+            stacks[pair % 2][i].fresh = fresh;
+        }
         rows_pass(bits, g, first, end, b, &traffic, stacks[pair % 2]);
         put_outputs(&traffic, traffic.n_lines);
         traffic.done = stacks[pair % 2];
@@ -602,9 +630,10 @@ INLINE void pairs_passed(const int bits, const struct gemm *g, int first, int en
 INLINE void many_rows(const int bits, const struct gemm *g, int n_panels)
 {
     int row_bytes = bits < 16 ? all_inputs(g) : all_inputs(g) * 2;
-    int at_once = least(rows_in_cache((size_t)row_bytes), PASS_ROWS);
-    for (int first = 0, end; first < g->n_rows; first = end) {
-        end = least(first + at_once, g->n_rows);
+    int most = least(rows_in_cache((size_t)row_bytes), PASS_ROWS), n_passes = (g->n_rows + most - 1) / most;
+    for (int first = 0, end; first < g->n_rows; first = end, n_passes--) {
+        int even = (g->n_rows - first + n_passes - 1) / n_passes;
+        end = least(first + (even + MANY_ROWS - 1) / MANY_ROWS * MANY_ROWS, g->n_rows);
         int n_pairs = end - first > MANY_ROWS ? n_panels / PAIR : 0;
         pairs_passed(bits, g, first, end, n_pairs);
         for (struct tile_block b = { .panel = n_pairs * PAIR }; b.panel < n_panels; b.panel += PAIR)
