@@ -83,7 +83,7 @@ static enum status exchange_on_rank(void *context, int rank)
         }
         memset(comm_outbox(comm, rank), 0, n * sizeof(float));
         TRY(comm_publish(comm, rank, n));
-        comm_finish_sum(comm, rank, &e->plan, n, n, e->sums + (size_t)rank * n);
+        comm_finish_sum(comm, rank, &e->plan, n, 0, n, e->sums + (size_t)rank * n);
     }
     if (rank == 0)
         load_series_push(&e->us, (double)(clock_now_ns() - start) / 1e3 / e->options->calls);

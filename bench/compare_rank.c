@@ -142,6 +142,8 @@ static enum status create_rows(struct compare_rank *r, struct error *err)
     rng_seed(&rng, 7);
     for (size_t i = 0; i < batch * hidden; i++)
         r->x[i] = (float)(2 * rng_uniform(&rng) - 1);
+    if (has_mlp(r))
+        layer_begin(&r->layer, p->batch, r->x);
     return STATUS_OK;
 }
 
@@ -321,7 +323,7 @@ void compare_rank_step(struct compare_rank *r, int64_t phases[COMPARE_N_PHASES])
 enum status compare_rank_team_step(struct compare_rank *r)
 {
     if (r->spec.point.part >= COMPARE_LAYER)
-        return layer_run(&r->layer, &r->step, r->x);
+        return layer_run(&r->layer, &r->layer, &r->step, r->x);
     norm(r, r->layer.input_norm);
     attention_append(r->layer.attention, &r->step, r->shared.normed);
     return layer_attention(&r->shared, r->layer.attention, &r->step, r->shared.normed, r->shared.sum);

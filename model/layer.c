@@ -136,16 +136,6 @@ enum status layer_create(struct layer *layer, struct layer_shared *shared, const
 
 /* ---- sums across ranks ---- */
 
-/* Add up what every rank has put into its outbox as nodes, into out. */
-static enum status all_reduce(struct layer_shared *s, const struct reduce_plan *plan, int n_nodes, int n_rows,
-                              float *out)
-{
-    size_t count = (size_t)n_rows * (size_t)s->hidden;
-    TRY(comm_publish(s->comm, s->options.rank, count * (size_t)n_nodes));
-    comm_finish_sum(s->comm, s->options.rank, plan, count, count, out);
-    return STATUS_OK;
-}
-
 /* sum[row] += from[row], both with their own strides, as wide as a head. */
 static void add_heads(const struct kernels *k, float *to, size_t to_stride, const float *from,
                       size_t from_stride, int n_rows, int width, int first)
@@ -258,43 +248,68 @@ static enum status attend_by_chunk(struct layer_shared *s, struct attention *att
     return STATUS_OK;
 }
 
-enum status layer_attention(struct layer_shared *s, struct attention *attention,
-                            const struct attention_step *step, const float *x, float *out)
+static enum status attend(struct layer_shared *s, struct attention *attention, const struct attention_step *step,
+                          const float *x)
 {
     attention_query(attention, step, x);
     if (s->options.by_chunk && attention_gathers_rows(attention, step))
-        TRY(attend_gathered(s, attention, step));
-    else if (s->options.by_chunk)
-        TRY(attend_by_chunk(s, attention, step));
-    else
-        attention_attend(attention, step);
-    if (s->attention.bitnet) {
-        TRY(bitnet_output(s, attention, step, out));
-    } else {
-        float *heads = attention_heads(attention);
-        if (s->exchanges_branches) {
-            TRY(exchange_heads(s, attention, step->n_rows,
-                               attention_output_heads(&s->attention, s->options.n_ranks, s->options.rank)));
-            heads = s->all_heads;
-        }
-        size_t count = (size_t)step->n_rows * (size_t)s->hidden;
-        attention_output(attention, step, heads, comm_outbox(s->comm, s->options.rank), count);
-        struct reduce_part part;
-        int n_leaves = attention_output_leaves(&s->attention), n = s->options.n_ranks, r = s->options.rank;
-        reduce_part_init(&part, n_leaves, n_leaves * r / n, n_leaves * (r + 1) / n);
-        TRY(all_reduce(s, &s->attention_plan, part.n_nodes, step->n_rows, out));
-    }
-    const float *bias = attention_output_bias(attention);
-    for (int r = 0; bias != NULL && r < step->n_rows; r++)
-        s->options.kernels->add(out + (size_t)r * (size_t)s->hidden, bias, s->hidden);
+        return attend_gathered(s, attention, step);
+    if (s->options.by_chunk)
+        return attend_by_chunk(s, attention, step);
+    attention_attend(attention, step);
     return STATUS_OK;
 }
 
-static void norm_rows(const struct layer_shared *s, const float *weight, const float *x, int n_rows)
+/* Own nodes of the sum over W_O's inputs to everyone. */
+static enum status publish_output(struct layer_shared *s, struct attention *attention, const struct attention_step *step)
 {
+    float *heads = attention_heads(attention);
+    int n = s->options.n_ranks, rank = s->options.rank;
+    if (s->exchanges_branches) {
+        TRY(exchange_heads(s, attention, step->n_rows, attention_output_heads(&s->attention, n, rank)));
+        heads = s->all_heads;
+    }
+    size_t count = (size_t)step->n_rows * (size_t)s->hidden;
+    attention_output(attention, step, heads, comm_outbox(s->comm, rank), count);
+    struct reduce_part part;
+    int n_leaves = attention_output_leaves(&s->attention);
+    reduce_part_init(&part, n_leaves, n_leaves * rank / n, n_leaves * (rank + 1) / n);
+    return comm_publish(s->comm, rank, count * (size_t)part.n_nodes);
+}
+
+/* Row r of the sum of what all ranks have published, or of what is in s->sum already (plan NULL), plus the bias. */
+static const float *sum_row(const struct layer_shared *s, const struct reduce_plan *plan, const float *bias, int n_rows,
+                            int r, float *out)
+{
+    size_t hidden = (size_t)s->hidden, at = (size_t)r * hidden;
+    if (plan != NULL)
+        comm_finish_sum(s->comm, s->options.rank, plan, (size_t)n_rows * hidden, at, hidden, out);
+    if (bias != NULL)
+        s->options.kernels->add(out, bias, s->hidden);
+    return out;
+}
+
+enum status layer_attention(struct layer_shared *s, struct attention *attention,
+                            const struct attention_step *step, const float *x, float *out)
+{
+    const struct reduce_plan *plan = s->attention.bitnet ? NULL : &s->attention_plan;
+    TRY(attend(s, attention, step, x));
+    TRY(plan == NULL ? bitnet_output(s, attention, step, out) : publish_output(s, attention, step));
+    for (int r = 0; r < step->n_rows; r++)
+        sum_row(s, plan, attention_output_bias(attention), step->n_rows, r, out + (size_t)r * (size_t)s->hidden);
+    return STATUS_OK;
+}
+
+/* x += the sum, and its norm, a row at a time: each is read once while it is near. */
+static void add_rows(const struct layer_shared *s, const struct reduce_plan *plan, const float *bias, const float *norm,
+                     int n_rows, float *x)
+{
+    const struct kernels *k = s->options.kernels;
     for (int r = 0; r < n_rows; r++) {
         size_t at = (size_t)r * (size_t)s->hidden;
-        s->options.kernels->rms_norm(s->normed + at, x + at, weight, s->hidden, s->norm_eps, 1);
+        k->add(x + at, sum_row(s, plan, bias, n_rows, r, plan == NULL ? s->sum + at : s->sum), s->hidden);
+        if (norm != NULL)
+            k->rms_norm(s->normed + at, x + at, norm, s->hidden, s->norm_eps, 1);
     }
 }
 
@@ -307,18 +322,27 @@ void layer_mlp(struct layer *layer, int n_rows, float *nodes)
     linear_apply(&layer->down, k, s->gated, own, n_rows, nodes, hidden, (size_t)n_rows * hidden);
 }
 
-enum status layer_run(struct layer *layer, const struct attention_step *step, float *x)
+void layer_begin(const struct layer *first, int n_rows, const float *x)
+{
+    const struct layer_shared *s = first->shared;
+    for (int r = 0; r < n_rows; r++) {
+        size_t at = (size_t)r * (size_t)s->hidden;
+        s->options.kernels->rms_norm(s->normed + at, x + at, first->input_norm, s->hidden, s->norm_eps, 1);
+    }
+}
+
+enum status layer_run(struct layer *layer, const struct layer *next, const struct attention_step *step, float *x)
 {
     struct layer_shared *s = layer->shared;
-    int n = step->n_rows * s->hidden;
-    norm_rows(s, layer->input_norm, x, step->n_rows);
+    int n_rows = step->n_rows;
+    const struct reduce_plan *plan = s->attention.bitnet ? NULL : &s->attention_plan;
     attention_append(layer->attention, step, s->normed);
-    TRY(layer_attention(s, layer->attention, step, s->normed, s->sum));
-    s->options.kernels->add(x, s->sum, n);
-    norm_rows(s, layer->post_norm, x, step->n_rows);
-    layer_mlp(layer, step->n_rows, comm_outbox(s->comm, s->options.rank));
-    TRY(all_reduce(s, &s->mlp_plan, layer->down.part.n_nodes, step->n_rows, s->sum));
-    s->options.kernels->add(x, s->sum, n);
+    TRY(attend(s, layer->attention, step, s->normed));
+    TRY(plan == NULL ? bitnet_output(s, layer->attention, step, s->sum) : publish_output(s, layer->attention, step));
+    add_rows(s, plan, attention_output_bias(layer->attention), layer->post_norm, n_rows, x);
+    layer_mlp(layer, n_rows, comm_outbox(s->comm, s->options.rank));
+    TRY(comm_publish(s->comm, s->options.rank, (size_t)(n_rows * layer->down.part.n_nodes) * (size_t)s->hidden));
+    add_rows(s, &s->mlp_plan, NULL, next != NULL ? next->input_norm : NULL, n_rows, x);
     return STATUS_OK;
 }
 

@@ -39,7 +39,7 @@ struct layer_shared {
     float *gated;               /* [max_rows][own width of the MLP] */
     float *between;             /* [GATED_FLOATS] */
     float *all_heads;           /* [max_rows][N * V]; BitLinear, or summed branches */
-    float *sum;                 /* [max_rows][H] */
+    float *sum;                 /* [max_rows][H]; of one row where W_O is not BitLinear's */
 };
 
 struct layer {
@@ -64,8 +64,13 @@ MUST_CHECK enum status layer_create(struct layer *layer, struct layer_shared *sh
                                     const struct layer_weights *weights, struct arena *weight_arena,
                                     struct arena *scratch_arena, struct error *err);
 
-/* x [n_rows][H] in place.  PEER_FAILED. */
-MUST_CHECK enum status layer_run(struct layer *layer, const struct attention_step *step, float *x);
+/* Before the first layer: shared->normed [n_rows][H] = its norm of x. */
+void layer_begin(const struct layer *first, int n_rows, const float *x);
+
+/* x [n_rows][H] in place.  shared->normed is this layer's norm of x before, and the next layer's after; next NULL:
+ * there is none.  PEER_FAILED. */
+MUST_CHECK enum status layer_run(struct layer *layer, const struct layer *next, const struct attention_step *step,
+                                 float *x);
 
 /* Attention alone, after attention_append: out[n_rows][H] = W_O attention(x) +
  * bias, summed over the ranks.  PEER_FAILED. */

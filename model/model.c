@@ -392,8 +392,11 @@ static enum status step_rank(void *context, int rank)
     struct attention_step step = {
         .spans = b->spans, .n_spans = b->n_spans, .n_rows = b->n_rows, .store = r->store,
     };
-    for (step.layer = 0; step.layer < m->config.n_layers; step.layer++)
-        TRY(layer_run(&r->layers[step.layer], &step, r->x));
+    layer_begin(r->layers, b->n_rows, r->x);
+    for (step.layer = 0; step.layer < m->config.n_layers; step.layer++) {
+        struct layer *layer = &r->layers[step.layer];
+        TRY(layer_run(layer, step.layer + 1 < m->config.n_layers ? layer + 1 : NULL, &step, r->x));
+    }
     run_head(m, r);
     count_step(r, b);
     return STATUS_OK;

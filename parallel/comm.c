@@ -107,11 +107,11 @@ static void add_block(float *to, const float *a, const float *b, size_t n)
 
 /* Nodes stay where they are until they are added; the last addition goes to `sum`. */
 void comm_finish_sum(const struct comm *c, int rank, const struct reduce_plan *plan, size_t node_stride,
-                     size_t count, float *sum)
+                     size_t first, size_t count, float *sum)
 {
     float made[REDUCE_MAX_DEPTH + 1][SUM_BLOCK];
-    for (size_t first = 0; first < count; first += SUM_BLOCK) {
-        size_t n = count - first < SUM_BLOCK ? count - first : SUM_BLOCK;
+    for (size_t end = first + count, n; first < end; first += n, sum += n) {
+        n = end - first < SUM_BLOCK ? end - first : SUM_BLOCK;
         const float *stack[REDUCE_MAX_DEPTH + 1] = { NULL };
         int top = 0;
         for (int i = 0; i < plan->n_steps; i++) {
@@ -120,13 +120,13 @@ void comm_finish_sum(const struct comm *c, int rank, const struct reduce_plan *p
                 __builtin_prefetch(node + e);
             stack[top++] = node;
             for (int m = 0; m < plan->steps[i].n_merges; m++, top--) {
-                float *to = top == 2 && i == plan->n_steps - 1 ? sum + first : made[top - 2];
+                float *to = top == 2 && i == plan->n_steps - 1 ? sum : made[top - 2];
                 add_block(to, stack[top - 2], stack[top - 1], n);
                 stack[top - 2] = to;
             }
         }
-        if (stack[0] != sum + first)
-            memcpy(sum + first, stack[0], n * sizeof *sum);
+        if (stack[0] != sum)
+            memcpy(sum, stack[0], n * sizeof *sum);
     }
 }
 

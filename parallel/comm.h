@@ -45,9 +45,9 @@ MUST_CHECK enum status comm_publish(struct comm *comm, int rank, size_t n_floats
 const float *comm_inbox(const struct comm *comm, int rank, int peer);
 
 /* After a publish of nodes [n_nodes][node_stride]: sum[count] = the tree over
- * all ranks' nodes, elements [0, count) of each. */
+ * all ranks' nodes, elements [first, first + count) of each. */
 void comm_finish_sum(const struct comm *comm, int rank, const struct reduce_plan *plan,
-                     size_t node_stride, size_t count, float *sum);
+                     size_t node_stride, size_t first, size_t count, float *sum);
 
 MUST_CHECK enum status comm_barrier(struct comm *comm, int rank);
 void comm_poison(struct comm *comm);
