@@ -908,11 +908,16 @@ INLINE vec sigmoid_vec(vec x)
     return 1.0f / (1.0f + exp_vec(minus));
 }
 
+INLINE vec silu_times(vec gate, vec up)
+{
+    return gate * sigmoid_vec(gate) * up;
+}
+
 static void silu_multiply(float *out, const float *gate_up, int n)
 {
     for (int i = 0; i < n; i += LANES) {
         const float *gate = gate_up + i / PANEL_WIDTH * 2 * PANEL_WIDTH + i % PANEL_WIDTH;
-        vec g = load_vec(gate), product = g * sigmoid_vec(g) * load_vec(gate + PANEL_WIDTH);
+        vec product = silu_times(load_vec(gate), load_vec(gate + PANEL_WIDTH));
         if (n - i >= LANES)
             store_vec(out + i, product);
         else

@@ -51,8 +51,10 @@ struct traffic {
     size_t panel_bytes;
     int n_next;                     /* lines, of either panel, in each half of a step */
     const struct sum_stack *done;   /* [PASS_BLOCKS] */
-    int line, n_lines;              /* of the outputs */
+    int line, n_lines;              /* of the outputs: two of a row, or of gated ones one */
     int at_once;                    /* lines in a step */
+    int n_gated;                    /* 0, or columns of the outputs, of which a line has up to 16 */
+    int leave;                      /* past the caches */
     float *y;
     size_t y_stride;
 };
@@ -66,14 +68,24 @@ INLINE void ask_ahead(struct traffic *t, const int panel)
         t->next += t->n_next * TILE_LINE;
 }
 
+INLINE void put_line(const struct traffic *t, int line)
+{
+    int row = t->n_gated > 0 ? line : line / ROW_LINES, column = t->n_gated > 0 ? 0 : line % ROW_LINES * LANES;
+    const float *from = t->done[row / MANY_ROWS].sums[0] + row % MANY_ROWS * PAIR * PANEL_WIDTH + column;
+    float *to = t->y + (size_t)row * t->y_stride + column;
+    vec out = load_vec(from);
+    if (t->n_gated > 0)
+        out = silu_times(out, load_vec(from + PANEL_WIDTH));
+    if (t->leave)
+        _mm512_stream_ps(to, (__m512)out);
+    else
+        store_some(to, out, least(t->n_gated, LANES));
+}
+
 INLINE void put_outputs(struct traffic *t, int n)
 {
-    enum { BLOCK_LINES = MANY_ROWS * ROW_LINES };
-    for (int end = least(t->line + n, t->n_lines); t->line < end; t->line++) {
-        const float *from = t->done[t->line / BLOCK_LINES].sums[0] + t->line % BLOCK_LINES * LANES;
-        float *to = t->y + (size_t)(t->line / ROW_LINES) * t->y_stride + t->line % ROW_LINES * LANES;
-        _mm512_stream_ps(to, (__m512)load_vec(from));
-    }
+    for (int end = least(t->line + n, t->n_lines); t->line < end; t->line++)
+        put_line(t, t->line);
 }
 
 /* The type is a constant where this is used. */
@@ -593,11 +605,31 @@ INLINE void rows_pass(const int bits, const struct gemm *g, int first, int end, 
     }
 }
 
-/* Do the outputs go past the caches, a line at a time? */
+/* Do the outputs go past the caches? */
 INLINE int outputs_leave(const struct gemm *g)
 {
-    return (size_t)g->n_rows * (size_t)g->n_outputs * 4 > LEAVING_BYTES && g->part->n_nodes == 1
+    int n = g->n_gated > 0 ? g->n_gated : g->n_outputs;
+    return (size_t)g->n_rows * (size_t)n * 4 > LEAVING_BYTES && g->part->n_nodes == 1
         && ((uintptr_t)g->y | g->y_stride * 4) % TILE_LINE == 0;
+}
+
+/* The outputs of a pair are put while the next is at work: those that leave, and gated ones. */
+INLINE int are_put(const struct gemm *g, int panel, int leave)
+{
+    return g->n_gated > 0 || (leave && (panel + PAIR) * PANEL_WIDTH <= g->n_outputs);
+}
+
+/* Those of rows [first, end) and a pair are next. */
+INLINE void start_putting(const struct gemm *g, const struct sum_stack *done, int first, int end, int panel, int leave,
+                          struct traffic *t)
+{
+    int column = g->n_gated > 0 ? panel / PAIR * PANEL_WIDTH : panel * PANEL_WIDTH;
+    t->done = done;
+    t->line = 0;
+    t->n_lines = are_put(g, panel, leave) ? (end - first) * (g->n_gated > 0 ? 1 : ROW_LINES) : 0;
+    t->n_gated = g->n_gated > 0 ? g->n_gated - column : 0;
+    t->leave = leave && (g->n_gated == 0 || t->n_gated >= LANES);
+    t->y = g->y + (size_t)first * g->y_stride + column;
 }
 
 /* Rows [first, end) against all pairs of panels. */
@@ -610,17 +642,13 @@ INLINE void pairs_passed(const int bits, const struct gemm *g, int first, int en
     traffic.at_once = (MANY_ROWS * ROW_LINES + n_steps - 1) / n_steps;
     for (int pair = 0; pair < n_pairs; pair++) {
         struct tile_block b = { .panel = pair * PAIR };
-        int keeps = leave && (b.panel + PAIR) * PANEL_WIDTH <= g->n_outputs;
         for (int i = 0; i < PASS_BLOCKS; i++) {
-            stacks[pair % 2][i].keeps = keeps;
+            stacks[pair % 2][i].keeps = are_put(g, b.panel, leave);
             stacks[pair % 2][i].fresh = fresh;
         }
         rows_pass(bits, g, first, end, b, &traffic, stacks[pair % 2]);
         put_outputs(&traffic, traffic.n_lines);
-        traffic.done = stacks[pair % 2];
-        traffic.line = 0;
-        traffic.n_lines = keeps ? (end - first) * ROW_LINES : 0;
-        traffic.y = g->y + (size_t)first * g->y_stride + b.panel * PANEL_WIDTH;
+        start_putting(g, stacks[pair % 2], first, end, b.panel, leave, &traffic);
     }
     put_outputs(&traffic, traffic.n_lines);
     if (leave)
@@ -634,7 +662,7 @@ INLINE void many_rows(const int bits, const struct gemm *g, int n_panels)
     for (int first = 0, end; first < g->n_rows; first = end, n_passes--) {
         int even = (g->n_rows - first + n_passes - 1) / n_passes;
         end = least(first + (even + MANY_ROWS - 1) / MANY_ROWS * MANY_ROWS, g->n_rows);
-        int n_pairs = end - first > MANY_ROWS ? n_panels / PAIR : 0;
+        int n_pairs = end - first > MANY_ROWS || g->n_gated > 0 ? n_panels / PAIR : 0;
         pairs_passed(bits, g, first, end, n_pairs);
         for (struct tile_block b = { .panel = n_pairs * PAIR }; b.panel < n_panels; b.panel += PAIR)
             for (b.row = first; b.row < end; b.row += MANY_ROWS) {
@@ -647,12 +675,12 @@ INLINE void many_rows(const int bits, const struct gemm *g, int n_panels)
 INLINE void tiles_gemm(const int bits, const struct gemm *g)
 {
     int n_panels = (g->n_outputs + PANEL_WIDTH - 1) / PANEL_WIDTH;
-    if (g->n_rows <= TILE_ROWS) {
+    if (g->n_rows <= TILE_ROWS && g->n_gated == 0) {
         few_rows(bits, g, n_panels);
         return;
     }
     tiles_open(TILE_ROWS);
-    if ((size_t)n_panels * g->panel_bytes <= PANELS_BYTES)
+    if ((size_t)n_panels * g->panel_bytes <= PANELS_BYTES && g->n_gated == 0)
         many_rows_few_panels(bits, g, n_panels);
     else
         many_rows(bits, g, n_panels);
@@ -668,7 +696,7 @@ static void tiles_gemm_bf16(const struct gemm *g)
  * of a group are exact, both ways have the same bits. */
 static void tiles_gemm_int8(const struct gemm *g)
 {
-    if (g->n_rows <= FEW_ROWS_INT8)
+    if (g->n_rows <= FEW_ROWS_INT8 && g->n_gated == 0)
         gemm_int8(g);
     else
         tiles_gemm(8, g);
@@ -676,7 +704,7 @@ static void tiles_gemm_int8(const struct gemm *g)
 
 static void tiles_gemm_int4(const struct gemm *g)
 {
-    if (g->n_rows <= FEW_ROWS_INT8)
+    if (g->n_rows <= FEW_ROWS_INT8 && g->n_gated == 0)
         gemm_int4(g);
     else
         tiles_gemm(4, g);

@@ -335,12 +335,31 @@ static int gated_rows(const struct linear *linear, const struct kernels *kernels
     return least(rows_in_cache(linear->packed_row_bytes), rows_at_once(linear, linear->scratch, kernels->row_unit));
 }
 
+/* By kernels that gate what they make. */
+static void apply_gating(const struct linear *linear, const struct kernels *kernels, const float *x, size_t x_stride,
+                         int n_rows, float *y, size_t y_stride)
+{
+    struct gemm g = gemm_of(linear);
+    int at_once = rows_at_once(linear, linear->scratch, kernels->row_unit);
+    g.n_gated = linear->n_gated;
+    g.y_stride = y_stride;
+    for (int first = 0; first < n_rows; first += g.n_rows) {
+        g.y = y + (size_t)first * y_stride;
+        take_rows(linear, kernels, x + (size_t)first * x_stride, x_stride, least(n_rows - first, at_once), &g);
+        multiply(linear, kernels, &g);
+    }
+}
+
 void linear_apply_gated(const struct linear *linear, const struct kernels *kernels, const float *x, size_t x_stride,
                         int n_rows, float *between, float *y, size_t y_stride)
 {
     if (linear->panels == NULL)
         return;
     struct gemm g = gemm_of(linear);
+    if (linear->type != WEIGHT_F32 && kernels->gated_rows > 0 && n_rows > kernels->gated_rows) {
+        apply_gating(linear, kernels, x, x_stride, n_rows, y, y_stride);
+        return;
+    }
     g.y = between;
     int at_once = gated_rows(linear, kernels), n_outputs = linear->n_outputs;
     for (int first = 0; first < n_rows; first += g.n_rows) {

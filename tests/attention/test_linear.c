@@ -136,12 +136,17 @@ static void check_gated(const struct kernels *k, enum weight_type type, int inpu
         struct linear_spec spec = { .type = type, .rows = &rows_of[p], .n_parts = 1, .kernels = k };
         assert_int_equal(linear_create(&apart[p], &spec, &part[p].arena, NULL), STATUS_OK);
     }
-    struct linear_spec spec = { .type = type, .rows = rows_of, .n_parts = 2, .gated = 1, .kernels = k };
+    struct linear_scratch scratch;
+    assert_int_equal(linear_scratch_create(&scratch, rows, inputs, &part[0].arena, NULL), STATUS_OK);
+    struct linear_spec spec = {
+        .type = type, .rows = rows_of, .n_parts = 2, .gated = 1, .kernels = k, .scratch = &scratch,
+    };
     assert_int_equal(linear_create(&gated, &spec, &part[0].arena, NULL), STATUS_OK);
     assert_int_equal(gated.n_gated, outputs);
-    size_t stride = (size_t)outputs + 3, n = (size_t)rows * stride;
+    /* Where the width allows it rows are aligned, so that outputs may go past the caches. */
+    size_t stride = outputs % 16 == 0 ? (size_t)outputs : (size_t)outputs + 3, n = (size_t)rows * stride;
     float *x = malloc((size_t)(rows * inputs) * 4), *between = malloc(GATED_FLOATS * 4);
-    float *y = malloc(n * 4), *gate = malloc(n * 4), *up = malloc(n * 4);
+    float *y = aligned_alloc(64, (n * 4 + 63) / 64 * 64), *gate = malloc(n * 4), *up = malloc(n * 4);
     for (int i = 0; i < rows * inputs; i++)
         x[i] = random_float(&rng);
     for (size_t i = 0; i < n; i++)
@@ -181,6 +186,8 @@ static void gated_is_silu_of_the_gate_times_up(void **state)
                 check_gated(k, (enum weight_type)type, 40 + outputs, outputs, 1 + outputs % 19);
             check_gated(k, (enum weight_type)type, 64, 850, 70);        /* panels in several parts */
             check_gated(k, (enum weight_type)type, 6000, 20, 70);       /* rows in several */
+            check_gated(k, (enum weight_type)type, 70, 50, 33);         /* one more than a block of tiles */
+            check_gated(k, (enum weight_type)type, 70, 912, 300);       /* too much for the caches */
         }
     }
 }
