@@ -632,26 +632,47 @@ static void pack_bf16(uint16_t *out, const float *x, int n)
 }
 #endif
 
-/* Of n numbers.  Compared as whole numbers: what is no number is the largest, and so is not lost. */
+typedef int32_t four __attribute__((vector_size(16), may_alias));
+
+/* Of all lanes. */
+INLINE int32_t lane_max(veci v)
+{
+    four most = *(const four *)&v;
+    UNROLL
+    for (int i = 1; i < LANES / 4; i++) {
+        four other = ((const four *)&v)[i], larger = other > most;
+        most = (other & larger) | (most & ~larger);
+    }
+    int32_t a = most[0] > most[1] ? most[0] : most[1], b = most[2] > most[3] ? most[2] : most[3];
+    return a > b ? a : b;
+}
+
+INLINE veci larger_of(veci a, veci b)
+{
+    veci larger = a > b;
+    return (a & larger) | (b & ~larger);
+}
+
+/* Of n numbers.  Compared as whole numbers: what is no number is the largest, and so is not lost.  A comparison takes
+ * several cycles, so that four go on at a time. */
 INLINE float largest_magnitude(const float *x, int n)
 {
-    veci most = { 0 };
-    for (int i = 0; i < n; i += LANES) {
-        veci size = (veci)load_first(x + i, n - i) & 0x7fffffff, larger = size > most;
-        most = (size & larger) | (most & ~larger);
-    }
-    int32_t bits = 0;
-    for (int i = 0; i < LANES; i++)
-        bits = most[i] > bits ? most[i] : bits;
+    veci most[4] = { { 0 } };
+    int i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES)
+        UNROLL
+        for (int j = 0; j < 4; j++)
+            most[j] = larger_of((veci)load_vec(x + i + j * LANES) & 0x7fffffff, most[j]);
+    for (; i < n; i += LANES)
+        most[0] = larger_of((veci)load_first(x + i, n - i) & 0x7fffffff, most[0]);
+    int32_t bits = lane_max(larger_of(larger_of(most[0], most[1]), larger_of(most[2], most[3])));
     float largest;
     memcpy(&largest, &bits, sizeof largest);
     return largest;
 }
 
-/* Of all lanes. */
 INLINE int32_t lane_sum(veci v)
 {
-    typedef int32_t four __attribute__((vector_size(16), may_alias));
     four sum = { 0 };
     UNROLL
     for (int i = 0; i < LANES / 4; i++)
@@ -662,9 +683,10 @@ INLINE int32_t lane_sum(veci v)
 static void pack_int8(int8_t *out, float *scale, int32_t *sum, int32_t *share_sums, const float *x, int n, int group)
 {
     typedef int8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
-    float padded[MAX_GROUP] = { 0 };
+    float padded[MAX_GROUP];
     if (n < group) {
         memcpy(padded, x, (size_t)n * sizeof *x);
+        memset(padded + n, 0, (size_t)(group - n) * sizeof *x);
         x = padded;
     }
     float largest = largest_magnitude(x, group);
@@ -675,19 +697,21 @@ static void pack_int8(int8_t *out, float *scale, int32_t *sum, int32_t *share_su
     }
     float inverse = largest > 0 ? 127 / largest : 0;
     veci total = { 0 };
-    for (int share = 0; share < group; share += INT4_SHARE) {
-        veci own = { 0 };
+    for (int unit = 0; unit < group; unit += INT8_UNIT, out += INT8_UNIT * ROW_UNIT) {
+        veci own[INT8_UNIT / INT4_SHARE] = { { 0 } };
         UNROLL
-        for (int i = share; i < share + INT4_SHARE; i += LANES) {
+        for (int i = 0; i < INT8_UNIT; i += LANES) {
             /* 1.5 * 2^23 rounds to the nearest whole number. */
-            vec rounded = load_vec(x + i) * inverse + 12582912.0f;
+            vec rounded = load_vec(x + unit + i) * inverse + 12582912.0f;
             veci value = (veci)rounded - 0x4b400000;
-            *(bytes *)(out + i / INT8_UNIT * INT8_UNIT * ROW_UNIT + i % INT8_UNIT) = __builtin_convertvector(value, bytes);
-            own += value;
+            *(bytes *)(out + i) = __builtin_convertvector(value, bytes);
+            own[i / INT4_SHARE] += value;
         }
-        total += own;
-        if (share_sums != NULL)
-            share_sums[share / INT4_SHARE * ROW_UNIT] = lane_sum(own);
+        for (int i = 0; i < INT8_UNIT / INT4_SHARE; i++) {
+            total += own[i];
+            if (share_sums != NULL)
+                share_sums[(unit / INT4_SHARE + i) * ROW_UNIT] = lane_sum(own[i]);
+        }
     }
     *scale = largest / 127;
     *sum = lane_sum(total);
