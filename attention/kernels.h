@@ -46,7 +46,7 @@ struct gemm {
     float *y;                   /* node k of row r at y + k * node_stride + r * y_stride */
     size_t y_stride, node_stride;
     int n_gated;                /* 0, or y is [n_rows][n_gated], silu_multiply of the outputs; of one leaf, and
-                                   where the table has gated_rows */
+                                   where the table has gates_above */
 };
 
 /* Quantised weights and inputs come in groups of inputs, each with a scale and, of
@@ -161,7 +161,7 @@ struct kernels {
     int bf16_unit;              /* 0: gemm_bf16 takes x; else packed_x: the processor multiplies bf16 */
     int int8_offset;            /* 128 or 0 */
     int row_unit;               /* 1, or TILE_ROWS */
-    int gated_rows;             /* gemm_bf16, gemm_int8 and gemm_int4 of more rows may be gated; 0: never */
+    int gates_above;            /* gemm_bf16, gemm_int8 and gemm_int4 of more rows may be gated; 0: never */
 
     /* n inputs as bf16, filled up with zeros to a multiple of bf16_unit; each unit
      * begins row_unit units after the one before. */

@@ -15,7 +15,7 @@
 const struct kernels kernels_amx = {
     KERNELS_COMMON("amx"),
     .gemm_bf16 = tiles_gemm_bf16, .gemm_int8 = tiles_gemm_int8, .gemm_int4 = tiles_gemm_int4, .pack_bf16 = tiles_pack_bf16,
-    .gated_rows = MANY_ROWS, .bf16_rows = &tile_bf16_rows, .int8_rows = &tile_int8_rows,
+    .gates_above = MANY_ROWS, .bf16_rows = &tile_bf16_rows, .int8_rows = &tile_int8_rows,
 };
 #else
 typedef int no_amx_here;            /* ISO C wants a declaration in every file */

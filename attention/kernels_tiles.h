@@ -26,7 +26,7 @@ enum {
     PASS_ROWS = 256,                /* that pass together, at most */
     PASS_BLOCKS = PASS_ROWS / MANY_ROWS,
     PIECE_TILES = 16,               /* of a panel, at most: a pair's stay in the nearest cache while rows pass */
-    ALL_TILES = 1 << 24,
+    ALL_TILES = 1 << 24,            /* more than a panel has */
     LEAVING_BYTES = 1 << 20,        /* of outputs, that go past the caches */
 };
 

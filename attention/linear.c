@@ -356,7 +356,7 @@ void linear_apply_gated(const struct linear *linear, const struct kernels *kerne
     if (linear->panels == NULL)
         return;
     struct gemm g = gemm_of(linear);
-    if (linear->type != WEIGHT_F32 && kernels->gated_rows > 0 && n_rows > kernels->gated_rows) {
+    if (linear->type != WEIGHT_F32 && kernels->gates_above > 0 && n_rows > kernels->gates_above) {
         apply_gating(linear, kernels, x, x_stride, n_rows, y, y_stride);
         return;
     }

@@ -93,9 +93,10 @@ void linear_apply(const struct linear *linear, const struct kernels *kernels, co
                   size_t x_stride, int n_rows, float *y, size_t y_stride, size_t node_stride);
 
 /* y[n_rows][y_stride] = silu(x W_gate^T) * (x W_up^T), n_gated wide (SwiGLU: Shazeer, "GLU
- * Variants Improve Transformer", 2020).  Panels of gate and of up take turns, and what comes of a few
- * of them is multiplied before it leaves the second cache: the products of long prompts
- * would not fit there.  between [GATED_FLOATS] is scratch. */
+ * Variants Improve Transformer", 2020).  Panels of gate and of up take turns, and what comes of a
+ * pair of them (kernels that gate many rows), or of a few (others, which use the scratch
+ * between [GATED_FLOATS]), is multiplied before it leaves the second cache: the products of
+ * long prompts would not fit there. */
 enum { GATED_FLOATS = 1 << 16 };
 void linear_apply_gated(const struct linear *linear, const struct kernels *kernels, const float *x, size_t x_stride,
                         int n_rows, float *between, float *y, size_t y_stride);
