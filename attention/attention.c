@@ -335,13 +335,14 @@ static void finish_heads(const struct attention *a, int n_rows, float *heads)
         a->options.kernels->sigmoid_multiply(heads, a->gates, n);
 }
 
-void attention_output(struct attention *a, const struct attention_step *step, float *heads, float *out,
+int attention_output(struct attention *a, const struct attention_step *step, float *heads, float *out,
                       size_t node_stride)
 {
     assert(!a->config.bitnet);
     finish_heads(a, step->n_rows, heads);
     linear_apply(&a->output, a->options.kernels, heads, (size_t)a->output.n_inputs, step->n_rows, out,
                  (size_t)a->config.hidden, node_stride);
+    return a->output.part.n_nodes;
 }
 
 const float *attention_output_bias(const struct attention *a)

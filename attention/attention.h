@@ -117,8 +117,8 @@ float *attention_heads(struct attention *a);    /* [n_rows][heads * V] of attent
 
 /* heads [n_rows][n * V] of attention_output_heads, branches summed (not yet
  * times branch_factor), overwritten; node k of row r goes to
- * out + k * node_stride + r * H.  The bias of W_O is not added. */
-void attention_output(struct attention *a, const struct attention_step *step, float *heads, float *out,
+ * out + k * node_stride + r * H.  The bias of W_O is not added.  Returns how many nodes. */
+int attention_output(struct attention *a, const struct attention_step *step, float *heads, float *out,
                       size_t node_stride);
 const float *attention_output_bias(const struct attention *a);      /* [H] or NULL */
 

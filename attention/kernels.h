@@ -105,11 +105,12 @@ struct value_block {
 enum { TILE_ROWS = 16, TILE_INPUTS = 32, MAX_TILE_ROWS = 32 };
 
 /* Rows of inputs, whole blocks of tiles, that stay in the second cache while panels pass. */
+enum { MOST_ROWS_IN_CACHE = 256 };
 static inline int rows_in_cache(size_t row_bytes)
 {
-    enum { ROWS_BYTES = 9 << 17, MOST = 256 };
+    enum { ROWS_BYTES = 9 << 17 };
     int n = (int)(ROWS_BYTES / row_bytes) & ~(MAX_TILE_ROWS - 1);
-    return n > MOST ? MOST : n > MAX_TILE_ROWS ? n : MAX_TILE_ROWS;
+    return n > MOST_ROWS_IN_CACHE ? MOST_ROWS_IN_CACHE : n > MAX_TILE_ROWS ? n : MAX_TILE_ROWS;
 }
 
 /* Bytes of what pack_queries makes of rows of this width, of either type. */

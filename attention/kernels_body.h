@@ -671,6 +671,7 @@ INLINE float largest_magnitude(const float *x, int n)
     return largest;
 }
 
+/* Of all lanes. */
 INLINE int32_t lane_sum(veci v)
 {
     four sum = { 0 };

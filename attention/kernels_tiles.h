@@ -23,8 +23,7 @@ enum {
     PAIR = 2,                       /* panels of a block of 32 rows */
     ROW_LINES = PAIR * PANEL_WIDTH * 4 / TILE_LINE,     /* of the sums of a row of such a block */
     PANELS_BYTES = 1 << 19,         /* of panels, while rows pass */
-    PASS_ROWS = 256,                /* that pass together, at most */
-    PASS_BLOCKS = PASS_ROWS / MANY_ROWS,
+    PASS_BLOCKS = MOST_ROWS_IN_CACHE / MANY_ROWS,       /* that pass together, at most */
     PIECE_TILES = 16,               /* of a panel, at most: a pair's stay in the nearest cache while rows pass */
     ALL_TILES = 1 << 24,            /* more than a panel has */
     LEAVING_BYTES = 1 << 20,        /* of outputs, that go past the caches */
@@ -658,7 +657,7 @@ INLINE void pairs_passed(const int bits, const struct gemm *g, int first, int en
 INLINE void many_rows(const int bits, const struct gemm *g, int n_panels)
 {
     int row_bytes = bits < 16 ? all_inputs(g) : all_inputs(g) * 2;
-    int most = least(rows_in_cache((size_t)row_bytes), PASS_ROWS), n_passes = (g->n_rows + most - 1) / most;
+    int most = rows_in_cache((size_t)row_bytes), n_passes = (g->n_rows + most - 1) / most;
     for (int first = 0, end; first < g->n_rows; first = end, n_passes--) {
         int even = (g->n_rows - first + n_passes - 1) / n_passes;
         end = least(first + (even + MANY_ROWS - 1) / MANY_ROWS * MANY_ROWS, g->n_rows);

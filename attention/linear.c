@@ -307,6 +307,18 @@ static void multiply(const struct linear *linear, const struct kernels *kernels,
     }
 }
 
+/* n_rows of x, as many at once as the scratch holds. */
+static void multiply_rows(const struct linear *linear, const struct kernels *kernels, const float *x, size_t x_stride,
+                          int n_rows, struct gemm *g)
+{
+    int at_once = linear->scratch != NULL ? rows_at_once(linear, linear->scratch, kernels->row_unit) : n_rows;
+    for (int first = 0; first < n_rows; first += g->n_rows) {
+        take_rows(linear, kernels, x + (size_t)first * x_stride, x_stride, least(n_rows - first, at_once), g);
+        multiply(linear, kernels, g);
+        g->y += (size_t)g->n_rows * g->y_stride;
+    }
+}
+
 void linear_apply(const struct linear *linear, const struct kernels *kernels, const float *x,
                   size_t x_stride, int n_rows, float *y, size_t y_stride, size_t node_stride)
 {
@@ -316,12 +328,7 @@ void linear_apply(const struct linear *linear, const struct kernels *kernels, co
     g.y = y;
     g.y_stride = y_stride;
     g.node_stride = node_stride;
-    int at_once = linear->scratch != NULL ? rows_at_once(linear, linear->scratch, kernels->row_unit) : n_rows;
-    for (int first = 0; first < n_rows; first += g.n_rows) {
-        take_rows(linear, kernels, x + (size_t)first * x_stride, x_stride, least(n_rows - first, at_once), &g);
-        multiply(linear, kernels, &g);
-        g.y += (size_t)g.n_rows * y_stride;
-    }
+    multiply_rows(linear, kernels, x, x_stride, n_rows, &g);
     if (linear->bias != NULL)
         for (int r = 0; r < n_rows; r++)
             kernels->add(y + (size_t)r * y_stride, linear->bias, linear->n_outputs);
@@ -335,21 +342,6 @@ static int gated_rows(const struct linear *linear, const struct kernels *kernels
     return least(rows_in_cache(linear->packed_row_bytes), rows_at_once(linear, linear->scratch, kernels->row_unit));
 }
 
-/* By kernels that gate what they make. */
-static void apply_gating(const struct linear *linear, const struct kernels *kernels, const float *x, size_t x_stride,
-                         int n_rows, float *y, size_t y_stride)
-{
-    struct gemm g = gemm_of(linear);
-    int at_once = rows_at_once(linear, linear->scratch, kernels->row_unit);
-    g.n_gated = linear->n_gated;
-    g.y_stride = y_stride;
-    for (int first = 0; first < n_rows; first += g.n_rows) {
-        g.y = y + (size_t)first * y_stride;
-        take_rows(linear, kernels, x + (size_t)first * x_stride, x_stride, least(n_rows - first, at_once), &g);
-        multiply(linear, kernels, &g);
-    }
-}
-
 void linear_apply_gated(const struct linear *linear, const struct kernels *kernels, const float *x, size_t x_stride,
                         int n_rows, float *between, float *y, size_t y_stride)
 {
@@ -357,7 +349,10 @@ void linear_apply_gated(const struct linear *linear, const struct kernels *kerne
         return;
     struct gemm g = gemm_of(linear);
     if (linear->type != WEIGHT_F32 && kernels->gates_above > 0 && n_rows > kernels->gates_above) {
-        apply_gating(linear, kernels, x, x_stride, n_rows, y, y_stride);
+        g.y = y;
+        g.y_stride = y_stride;
+        g.n_gated = linear->n_gated;
+        multiply_rows(linear, kernels, x, x_stride, n_rows, &g);
         return;
     }
     g.y = between;

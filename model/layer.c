@@ -248,68 +248,79 @@ static enum status attend_by_chunk(struct layer_shared *s, struct attention *att
     return STATUS_OK;
 }
 
-static enum status attend(struct layer_shared *s, struct attention *attention, const struct attention_step *step,
-                          const float *x)
-{
-    attention_query(attention, step, x);
-    if (s->options.by_chunk && attention_gathers_rows(attention, step))
-        return attend_gathered(s, attention, step);
-    if (s->options.by_chunk)
-        return attend_by_chunk(s, attention, step);
-    attention_attend(attention, step);
-    return STATUS_OK;
-}
-
 /* Own nodes of the sum over W_O's inputs to everyone. */
 static enum status publish_output(struct layer_shared *s, struct attention *attention, const struct attention_step *step)
 {
     float *heads = attention_heads(attention);
-    int n = s->options.n_ranks, rank = s->options.rank;
+    int rank = s->options.rank;
     if (s->exchanges_branches) {
-        TRY(exchange_heads(s, attention, step->n_rows, attention_output_heads(&s->attention, n, rank)));
+        TRY(exchange_heads(s, attention, step->n_rows,
+                           attention_output_heads(&s->attention, s->options.n_ranks, rank)));
         heads = s->all_heads;
     }
     size_t count = (size_t)step->n_rows * (size_t)s->hidden;
-    attention_output(attention, step, heads, comm_outbox(s->comm, rank), count);
-    struct reduce_part part;
-    int n_leaves = attention_output_leaves(&s->attention);
-    reduce_part_init(&part, n_leaves, n_leaves * rank / n, n_leaves * (rank + 1) / n);
-    return comm_publish(s->comm, rank, count * (size_t)part.n_nodes);
+    int n_nodes = attention_output(attention, step, heads, comm_outbox(s->comm, rank), count);
+    return comm_publish(s->comm, rank, count * (size_t)n_nodes);
 }
 
-/* Row r of the sum of what all ranks have published, or of what is in s->sum already (plan NULL), plus the bias. */
-static const float *sum_row(const struct layer_shared *s, const struct reduce_plan *plan, const float *bias, int n_rows,
-                            int r, float *out)
+/* Attention, until finish_row has the rest: BitLinear's sums are in `sums`, others' nodes in the outboxes. */
+static enum status attend(struct layer_shared *s, struct attention *attention, const struct attention_step *step,
+                          const float *x, float *sums)
 {
-    size_t hidden = (size_t)s->hidden, at = (size_t)r * hidden;
+    attention_query(attention, step, x);
+    if (s->options.by_chunk && attention_gathers_rows(attention, step))
+        TRY(attend_gathered(s, attention, step));
+    else if (s->options.by_chunk)
+        TRY(attend_by_chunk(s, attention, step));
+    else
+        attention_attend(attention, step);
+    return s->attention.bitnet ? bitnet_output(s, attention, step, sums) : publish_output(s, attention, step);
+}
+
+/* Of attention; NULL: the sums are there already. */
+static const struct reduce_plan *output_plan(const struct layer_shared *s)
+{
+    return s->attention.bitnet ? NULL : &s->attention_plan;
+}
+
+/* sum[H] = row r of what all ranks have published (plan NULL: as it is), plus the bias if there is one. */
+static void finish_row(const struct layer_shared *s, const struct reduce_plan *plan, const float *bias, int n_rows, int r,
+                       float *sum)
+{
+    size_t hidden = (size_t)s->hidden;
     if (plan != NULL)
-        comm_finish_sum(s->comm, s->options.rank, plan, (size_t)n_rows * hidden, at, hidden, out);
+        comm_finish_sum(s->comm, s->options.rank, plan, (size_t)n_rows * hidden, (size_t)r * hidden, hidden, sum);
     if (bias != NULL)
-        s->options.kernels->add(out, bias, s->hidden);
-    return out;
+        s->options.kernels->add(sum, bias, s->hidden);
 }
 
 enum status layer_attention(struct layer_shared *s, struct attention *attention,
                             const struct attention_step *step, const float *x, float *out)
 {
-    const struct reduce_plan *plan = s->attention.bitnet ? NULL : &s->attention_plan;
-    TRY(attend(s, attention, step, x));
-    TRY(plan == NULL ? bitnet_output(s, attention, step, out) : publish_output(s, attention, step));
+    TRY(attend(s, attention, step, x, out));
     for (int r = 0; r < step->n_rows; r++)
-        sum_row(s, plan, attention_output_bias(attention), step->n_rows, r, out + (size_t)r * (size_t)s->hidden);
+        finish_row(s, output_plan(s), attention_output_bias(attention), step->n_rows, r,
+                   out + (size_t)r * (size_t)s->hidden);
     return STATUS_OK;
+}
+
+static void norm_row(const struct layer_shared *s, const float *weight, const float *x, int r)
+{
+    size_t at = (size_t)r * (size_t)s->hidden;
+    s->options.kernels->rms_norm(s->normed + at, x + at, weight, s->hidden, s->norm_eps, 1);
 }
 
 /* x += the sum, and its norm, a row at a time: each is read once while it is near. */
 static void add_rows(const struct layer_shared *s, const struct reduce_plan *plan, const float *bias, const float *norm,
                      int n_rows, float *x)
 {
-    const struct kernels *k = s->options.kernels;
     for (int r = 0; r < n_rows; r++) {
         size_t at = (size_t)r * (size_t)s->hidden;
-        k->add(x + at, sum_row(s, plan, bias, n_rows, r, plan == NULL ? s->sum + at : s->sum), s->hidden);
+        float *sum = plan == NULL ? s->sum + at : s->sum;
+        finish_row(s, plan, bias, n_rows, r, sum);
+        s->options.kernels->add(x + at, sum, s->hidden);
         if (norm != NULL)
-            k->rms_norm(s->normed + at, x + at, norm, s->hidden, s->norm_eps, 1);
+            norm_row(s, norm, x, r);
     }
 }
 
@@ -324,22 +335,17 @@ void layer_mlp(struct layer *layer, int n_rows, float *nodes)
 
 void layer_begin(const struct layer *first, int n_rows, const float *x)
 {
-    const struct layer_shared *s = first->shared;
-    for (int r = 0; r < n_rows; r++) {
-        size_t at = (size_t)r * (size_t)s->hidden;
-        s->options.kernels->rms_norm(s->normed + at, x + at, first->input_norm, s->hidden, s->norm_eps, 1);
-    }
+    for (int r = 0; r < n_rows; r++)
+        norm_row(first->shared, first->input_norm, x, r);
 }
 
 enum status layer_run(struct layer *layer, const struct layer *next, const struct attention_step *step, float *x)
 {
     struct layer_shared *s = layer->shared;
     int n_rows = step->n_rows;
-    const struct reduce_plan *plan = s->attention.bitnet ? NULL : &s->attention_plan;
     attention_append(layer->attention, step, s->normed);
-    TRY(attend(s, layer->attention, step, s->normed));
-    TRY(plan == NULL ? bitnet_output(s, layer->attention, step, s->sum) : publish_output(s, layer->attention, step));
-    add_rows(s, plan, attention_output_bias(layer->attention), layer->post_norm, n_rows, x);
+    TRY(attend(s, layer->attention, step, s->normed, s->sum));
+    add_rows(s, output_plan(s), attention_output_bias(layer->attention), layer->post_norm, n_rows, x);
     layer_mlp(layer, n_rows, comm_outbox(s->comm, s->options.rank));
     TRY(comm_publish(s->comm, s->options.rank, (size_t)(n_rows * layer->down.part.n_nodes) * (size_t)s->hidden));
     add_rows(s, &s->mlp_plan, NULL, next != NULL ? next->input_norm : NULL, n_rows, x);

@@ -39,7 +39,7 @@ struct layer_shared {
     float *gated;               /* [max_rows][own width of the MLP] */
     float *between;             /* [GATED_FLOATS] */
     float *all_heads;           /* [max_rows][N * V]; BitLinear, or summed branches */
-    float *sum;                 /* [max_rows][H]; of one row where W_O is not BitLinear's */
+    float *sum;                 /* [max_rows][H]: of BitLinear's W_O; a row of any other sum, or half of branches */
 };
 
 struct layer {

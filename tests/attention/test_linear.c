@@ -427,6 +427,7 @@ static void leaves_of_rows_that_pass_together_are_those_of_a_row_alone(void **st
     }
 }
 
+/* What is not finite must not become a number on its way through whole numbers. */
 static void outputs_of_inputs_that_are_not_finite_are_not_finite(void **state)
 {
     enum { INPUTS = 300, OUTPUTS = 20, ROWS = 18 };
